@@ -1,10 +1,12 @@
 //! weightstream loads the weights of a GGUF model straight into DMA buffers and streams them, in
 //! their native quantised blocks, through a dot-product kernel.
 //!
-//! The way of the data: [`quant`] (block formats), [`dma`] (buffers), [`regs`] (what stands in
-//! registers and packets), [`target`] (what is behind them).
+//! The way of the data: [`gguf`] (the file), [`dma`] (the buffers it is read into), [`driver`]
+//! (jobs and descriptors), [`target`] (what computes them). [`quant`] holds the block formats,
+//! [`regs`] what stands in registers, descriptors and packets.
 
 pub mod dma;
+pub mod gguf;
 pub mod quant;
 pub mod regs;
 pub mod target;

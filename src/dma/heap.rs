@@ -158,6 +158,27 @@ impl Buffer {
         Ok(())
     }
 
+    /// The bytes at `offset..offset + len` in the CPU's view.
+    ///
+    /// # Safety
+    /// While the slice lives nothing writes these bytes: no device, and nothing on the CPU.
+    pub unsafe fn slice(&self, offset: usize, len: usize) -> Result<&[u8], DmaError> {
+        self.check(offset, len)?;
+        // SAFETY: within the buffer; the caller vouches for the rest.
+        Ok(unsafe { std::slice::from_raw_parts(self.as_ptr().add(offset).as_ptr(), len) })
+    }
+
+    /// As [`Buffer::slice`], to write.
+    ///
+    /// # Safety
+    /// While the slice lives nothing else reads or writes these bytes.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn slice_mut(&self, offset: usize, len: usize) -> Result<&mut [u8], DmaError> {
+        self.check(offset, len)?;
+        // SAFETY: within the buffer; the caller vouches for the rest.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.as_ptr().add(offset).as_ptr(), len) })
+    }
+
     /// Hands `offset..offset + len` to the device: it will see what the CPU wrote there.
     pub fn sync_for_device(&self, offset: usize, len: usize) -> Result<(), DmaError> {
         self.check(offset, len)?;

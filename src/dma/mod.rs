@@ -18,6 +18,7 @@ use std::ptr::NonNull;
 /// # Safety
 /// `cpu_ptr` points to `len` bytes that stay mapped, readable and writable at that address for the
 /// life of the value. The device may read and write them at any time.
+#[allow(clippy::len_without_is_empty)]
 pub unsafe trait DmaMemory: Send + Sync {
     /// What the memory is, for messages: a device's name, or `simulated`.
     fn name(&self) -> &str;

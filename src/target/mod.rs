@@ -1,9 +1,19 @@
 //! Targets: what stands behind the registers and the DMA memory.
 //!
 //! Everything above this border (driver, loader, ggml backend, command line) is the same code for
-//! all targets. A target is memory for a heap and one [`Device`] an engine.
+//! all targets. A target is memory for a heap and an engine's [`Device`].
 
 use std::ops::Range;
+
+use crate::dma::Heap;
+
+/// An open target, ready for a driver.
+pub struct Target {
+    pub heap: Heap,
+    pub device: Box<dyn Device>,
+    /// Width of the DMA's length fields in bits, 8 to 26.
+    pub length_width: u32,
+}
 
 /// A window of an engine's registers (`docs/registers.md`); offsets count from its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
