@@ -6,6 +6,7 @@
 //! [`regs`] what stands in registers, descriptors and packets.
 
 pub mod dma;
+pub mod driver;
 pub mod gguf;
 pub mod quant;
 pub mod regs;
