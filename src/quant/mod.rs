@@ -54,12 +54,12 @@ impl WeightType {
     }
 
     /// ggml's number of this type.
-    pub fn ggml(self) -> u32 {
+    pub const fn ggml(self) -> u32 {
         self as u32
     }
 
     /// This type's bit in the kernel's `CAP_TYPES` register.
-    pub fn mask(self) -> u32 {
+    pub const fn mask(self) -> u32 {
         1 << self.ggml()
     }
 
