@@ -3,6 +3,8 @@
 //! Everything above this border (driver, loader, ggml backend, command line) is the same code for
 //! all targets. A target is memory for a heap and an engine's [`Device`].
 
+pub mod model;
+
 use std::ops::Range;
 
 use crate::dma::Heap;
