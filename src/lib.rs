@@ -8,6 +8,9 @@
 pub mod dma;
 pub mod driver;
 pub mod gguf;
+pub mod loader;
 pub mod quant;
+pub mod regress;
 pub mod regs;
 pub mod target;
+pub mod vectors;

@@ -1,1 +1,9 @@
-fn main() {}
+//! The command line: see `weightstream --help`.
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -4,18 +4,11 @@
 //! all targets. A target is memory for a heap and an engine's [`Device`].
 
 pub mod model;
+mod open;
+
+pub use open::{Target, TargetError, TargetOptions, TargetSpec, open};
 
 use std::ops::Range;
-
-use crate::dma::Heap;
-
-/// An open target, ready for a driver.
-pub struct Target {
-    pub heap: Heap,
-    pub device: Box<dyn Device>,
-    /// Width of the DMA's length fields in bits, 8 to 26.
-    pub length_width: u32,
-}
 
 /// A window of an engine's registers (`docs/registers.md`); offsets count from its base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

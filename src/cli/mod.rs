@@ -1,0 +1,50 @@
+//! Commands. Results go to stdout, logs and progress to stderr.
+
+mod load;
+mod options;
+mod regress;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Streams GGUF weights from DMA buffers through a dot-product kernel: on Verilated RTL, on a
+/// behavioural model, or on a board.
+#[derive(Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    /// Say more on stderr; twice for debugging.
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Regress(regress::Args),
+    Load(load::Args),
+}
+
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let level = match cli.verbose {
+        0 => log::LevelFilter::Warn,
+        1 => log::LevelFilter::Info,
+        _ => log::LevelFilter::Debug,
+    };
+    env_logger::Builder::new()
+        .filter_level(level)
+        .format_target(false)
+        .format_timestamp(None)
+        .init();
+    let done = match cli.command {
+        Command::Regress(args) => regress::run(args),
+        Command::Load(args) => load::run(args),
+    };
+    done.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}

@@ -1,0 +1,54 @@
+//! Options that several commands share.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::Args;
+use weightstream::dma::Coherence;
+use weightstream::driver::Accelerator;
+use weightstream::target::{TargetOptions, TargetSpec, open};
+
+/// How simulated targets are set up.
+#[derive(Args, Clone, Debug)]
+pub struct SimulationArgs {
+    /// Keep the CPU's and the device's view of DMA memory apart until a sync moves the bytes, as on
+    /// a board without coherent caches.
+    #[arg(long)]
+    pub strict: bool,
+    /// Size of the simulated DMA memory in MiB; the default is the machine's memory. Pages are
+    /// taken as they are used.
+    #[arg(long, value_name = "MIB")]
+    pub heap_mib: Option<usize>,
+    /// Threads the model computes with; the default is one a core. The RTL takes one.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Write an FST trace of the RTL to this file. It slows the simulation about a hundredfold.
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+}
+
+impl SimulationArgs {
+    pub fn options(&self) -> anyhow::Result<TargetOptions> {
+        let mut options = TargetOptions::default();
+        if self.strict {
+            options.coherence = Coherence::Strict;
+        }
+        if let Some(mib) = self.heap_mib {
+            options.heap_bytes = mib
+                .checked_mul(1 << 20)
+                .with_context(|| format!("--heap-mib {mib} is more than an address holds"))?;
+        }
+        if let Some(threads) = self.threads {
+            options.threads = threads.into();
+        }
+        options.trace = self.trace.clone();
+        Ok(options)
+    }
+
+    /// Opens `target` and gives it its driver.
+    pub fn open(&self, target: &TargetSpec) -> anyhow::Result<Accelerator> {
+        let opened = open(target, &self.options()?)
+            .with_context(|| format!("cannot open target {target}"))?;
+        Accelerator::new(opened).with_context(|| format!("cannot start target {target}"))
+    }
+}
