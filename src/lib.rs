@@ -3,10 +3,12 @@
 //!
 //! The way of the data: [`gguf`] (the file), [`dma`] (the buffers it is read into), [`driver`]
 //! (jobs and descriptors), [`target`] (what computes them). [`quant`] holds the block formats,
-//! [`regs`] what stands in registers, descriptors and packets.
+//! [`regs`] what stands in registers, descriptors and packets. [`ggml`] is the backend that brings
+//! llama.cpp's matrix products here.
 
 pub mod dma;
 pub mod driver;
+pub mod ggml;
 pub mod gguf;
 pub mod loader;
 pub mod quant;

@@ -1,0 +1,217 @@
+//! The buffer type: DMA memory that ggml allocates tensors in.
+//!
+//! Tensors lie in it as in ggml's own CPU buffers, so the CPU uses them in place and a file's bytes
+//! can be read straight into them.
+
+use std::collections::BTreeMap;
+use std::ffi::{c_char, c_void};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
+
+use super::abi::{
+    BUFFER_USAGE_WEIGHTS, Buffer, BufferInterface, BufferType, BufferTypeInterface, Tensor,
+};
+use super::{Shared, guard, report};
+use crate::dma;
+
+/// Tensors start on multiples of this many bytes: a bus word of the widest bus, and then some.
+const ALIGNMENT: usize = 128;
+
+/// Context of a ggml buffer.
+pub struct DmaBuffer {
+    buffer: dma::Buffer,
+    /// What the device has been given and the CPU has not changed since: start to end, in bytes
+    /// from the buffer's start.
+    synced: Mutex<BTreeMap<usize, usize>>,
+}
+
+impl DmaBuffer {
+    /// The context of `buffer` if it is one of `shared`'s.
+    ///
+    /// # Safety
+    /// `buffer` is NULL or a live ggml buffer, which outlives the result.
+    pub unsafe fn of<'a>(shared: &Shared, buffer: *mut Buffer) -> Option<(&'a DmaBuffer, bool)> {
+        // SAFETY: live by contract; the context of a buffer of our type is made in `alloc_buffer`.
+        unsafe {
+            let buffer = buffer.as_ref()?;
+            if buffer.buft != shared.buffer_type() {
+                return None;
+            }
+            let dma = &*buffer.context.cast::<DmaBuffer>();
+            Some((dma, buffer.usage == BUFFER_USAGE_WEIGHTS))
+        }
+    }
+
+    fn base(&self) -> usize {
+        self.buffer.as_ptr().as_ptr() as usize
+    }
+
+    /// Makes `len` bytes at CPU address `data` visible to the device and returns their device
+    /// address. With `constant` (a weight), bytes handed over once are not handed over again until
+    /// ggml writes them.
+    pub fn hand_over(&self, data: usize, len: usize, constant: bool) -> Result<u64, String> {
+        let offset = data
+            .checked_sub(self.base())
+            .ok_or("weights lie before their buffer")?;
+        let sync = || self.buffer.sync_for_device(offset, len);
+        if constant {
+            let mut synced = self.lock();
+            if synced.get(&offset).is_none_or(|end| *end < offset + len) {
+                sync().map_err(|e| e.to_string())?;
+                synced.insert(offset, offset + len);
+            }
+        } else {
+            sync().map_err(|e| e.to_string())?;
+        }
+        Ok(self.buffer.device_addr() + offset as u64)
+    }
+
+    /// Notes that the CPU writes `range` (in bytes from the buffer's start).
+    fn forget(&self, range: Range<usize>) {
+        self.lock()
+            .retain(|start, end| *end <= range.start || *start >= range.end);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<usize, usize>> {
+        self.synced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub fn buffer_type_interface() -> BufferTypeInterface {
+    BufferTypeInterface {
+        get_name: Some(get_name),
+        alloc_buffer: Some(alloc_buffer),
+        alloc_buffer_n: None,
+        get_alignment: Some(get_alignment),
+        get_max_size: None,
+        get_alloc_size: None,
+        get_alloc_size_n: None,
+        is_host: Some(is_host),
+    }
+}
+
+unsafe extern "C" fn get_name(buft: *mut BufferType) -> *const c_char {
+    // SAFETY: ggml passes our buffer type, whose context is the shared state.
+    unsafe { Shared::from_context((*buft).context) }.name_ptr()
+}
+
+unsafe extern "C" fn get_alignment(_: *mut BufferType) -> usize {
+    ALIGNMENT
+}
+
+/// The memory is the CPU's as well and tensors have ggml's layout, so ggml may use it in place.
+unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
+    true
+}
+
+/// NULL if the heap has no room; a buffer of 0 bytes is a buffer, too.
+unsafe extern "C" fn alloc_buffer(buft: *mut BufferType, size: usize) -> *mut Buffer {
+    // SAFETY: as in `get_name`.
+    let shared = unsafe { Shared::from_context((*buft).context) };
+    guard("alloc_buffer", std::ptr::null_mut(), || {
+        let buffer = match shared.heap().alloc(size) {
+            Ok(buffer) => buffer,
+            Err(e) => {
+                report(shared, format!("no DMA buffer for ggml: {e}"));
+                return std::ptr::null_mut();
+            }
+        };
+        let context = Box::new(DmaBuffer {
+            buffer,
+            synced: Mutex::default(),
+        });
+        let interface = BufferInterface {
+            free_buffer: Some(free_buffer),
+            get_base: Some(get_base),
+            init_tensor: None,
+            memset_tensor: Some(memset_tensor),
+            set_tensor: Some(set_tensor),
+            get_tensor: Some(get_tensor),
+            set_tensor_2d: None,
+            get_tensor_2d: None,
+            cpy_tensor: None,
+            clear: Some(clear),
+            reset: None,
+        };
+        let context = Box::into_raw(context).cast();
+        // SAFETY: the table's pointer is ggml's function; the context is freed by `free_buffer`.
+        unsafe { (shared.api().buffer_init)(buft, interface, context, size) }
+    })
+}
+
+unsafe fn context<'a>(buffer: *mut Buffer) -> &'a DmaBuffer {
+    // SAFETY: ggml passes buffers that `alloc_buffer` made, until `free_buffer`.
+    unsafe { &*(*buffer).context.cast::<DmaBuffer>() }
+}
+
+unsafe extern "C" fn free_buffer(buffer: *mut Buffer) {
+    guard("free_buffer", (), || {
+        // SAFETY: made by `Box::into_raw` in `alloc_buffer`, and freed once.
+        drop(unsafe { Box::from_raw((*buffer).context.cast::<DmaBuffer>()) });
+    });
+}
+
+unsafe extern "C" fn get_base(buffer: *mut Buffer) -> *mut c_void {
+    // SAFETY: see `context`.
+    unsafe { context(buffer) }.buffer.as_ptr().as_ptr().cast()
+}
+
+/// Where `len` bytes at `offset` of `tensor` lie, noted as written by the CPU.
+unsafe fn written(buffer: *mut Buffer, tensor: *mut Tensor, offset: usize, len: usize) -> *mut u8 {
+    // SAFETY: ggml passes a live tensor in this buffer and has checked the range.
+    unsafe {
+        let dma = context(buffer);
+        let to = (*tensor).data.cast::<u8>().add(offset);
+        let start = (to as usize).wrapping_sub(dma.base());
+        dma.forget(start..start.saturating_add(len));
+        to
+    }
+}
+
+unsafe extern "C" fn memset_tensor(
+    buffer: *mut Buffer,
+    tensor: *mut Tensor,
+    value: u8,
+    offset: usize,
+    len: usize,
+) {
+    guard("memset_tensor", (), || {
+        // SAFETY: see `written`.
+        unsafe { std::ptr::write_bytes(written(buffer, tensor, offset, len), value, len) }
+    });
+}
+
+unsafe extern "C" fn set_tensor(
+    buffer: *mut Buffer,
+    tensor: *mut Tensor,
+    data: *const c_void,
+    offset: usize,
+    len: usize,
+) {
+    guard("set_tensor", (), || {
+        // SAFETY: see `written`; the caller's bytes may overlap the tensor's own.
+        unsafe { std::ptr::copy(data.cast(), written(buffer, tensor, offset, len), len) }
+    });
+}
+
+unsafe extern "C" fn get_tensor(
+    _: *mut Buffer,
+    tensor: *const Tensor,
+    data: *mut c_void,
+    offset: usize,
+    len: usize,
+) {
+    // SAFETY: ggml passes a live tensor and has checked the range.
+    unsafe { std::ptr::copy((*tensor).data.cast::<u8>().add(offset), data.cast(), len) }
+}
+
+unsafe extern "C" fn clear(buffer: *mut Buffer, value: u8) {
+    guard("clear", (), || {
+        // SAFETY: see `context`; the buffer is `len` bytes long.
+        unsafe {
+            let dma = context(buffer);
+            dma.forget(0..usize::MAX);
+            std::ptr::write_bytes(dma.buffer.as_ptr().as_ptr(), value, dma.buffer.len());
+        }
+    });
+}

@@ -1,0 +1,190 @@
+//! From a graph's nodes to the accelerator's runs.
+//!
+//! Products that do not depend on each other (Q, K and V; gate and up) go down in one run, and
+//! those with the same activations share them. Whether a node depends on another is decided by the
+//! memory they touch: ggml gives the memory of a tensor that is used no more to a later one, so a
+//! node waits both for what it reads to be written and for what it overwrites to be read.
+
+use std::ops::Range;
+
+use super::abi::{Graph, TENSOR_FLAG_COMPUTE, Tensor};
+use super::api::Op;
+use super::buffer::DmaBuffer;
+use super::ops::{Product, mul_mat, mul_mat_id};
+use super::{Shared, lock};
+use crate::driver::{Accelerator, Input, MatMul};
+use crate::quant::WeightType;
+
+/// Products that wait to go down together.
+#[derive(Default)]
+struct Chain {
+    inputs: Vec<Columns>,
+    jobs: Vec<Job>,
+    reads: Vec<Range<usize>>,
+    writes: Vec<Range<usize>>,
+    /// Names of the nodes, for messages.
+    nodes: Vec<String>,
+}
+
+/// Activation columns of `k` values each.
+#[derive(PartialEq)]
+struct Columns {
+    k: usize,
+    columns: Vec<*const f32>,
+}
+
+struct Job {
+    /// Device address of the first row.
+    weights: u64,
+    ty: WeightType,
+    k: usize,
+    rows: usize,
+    input: usize,
+    outputs: Vec<*mut f32>,
+}
+
+/// Computes the nodes of `graph` in an order that gives the same results as theirs.
+///
+/// # Safety
+/// `graph` is a live graph whose tensors are allocated, those of weights in our buffers and all
+/// others in memory of the CPU, and nothing else uses them meanwhile.
+pub unsafe fn compute(shared: &Shared, graph: *mut Graph) -> Result<(), String> {
+    let mut accelerator = lock(&shared.accelerator);
+    let mut chain = Chain::default();
+    // SAFETY: the graph is live; the table's pointers are ggml's functions.
+    let nodes = unsafe { (shared.api.graph_n_nodes)(graph) };
+    for n in 0..nodes {
+        // SAFETY: as above, and `n` is below the number of nodes.
+        let node = unsafe { &*(shared.api.graph_node)(graph, n) };
+        if node.flags & TENSOR_FLAG_COMPUTE == 0 || node.is_empty() {
+            continue;
+        }
+        let in_node = |e: String| format!("node {}: {e}", node.name());
+        match shared.ops.get(node.op) {
+            Some(Op::View) => {}
+            Some(op @ (Op::MulMat | Op::MulMatId | Op::GetRows)) => {
+                if chain.must_precede(node) {
+                    chain.run(&mut accelerator)?;
+                }
+                // SAFETY: see this function's contract.
+                match op {
+                    Op::MulMat => chain.add(shared, node, mul_mat(node).map_err(in_node)?),
+                    Op::MulMatId => {
+                        let products = unsafe { mul_mat_id(node) }.map_err(in_node)?;
+                        chain.add(shared, node, products)
+                    }
+                    _ => unsafe { shared.get_rows(node) },
+                }
+                .map_err(in_node)?;
+            }
+            None => return Err(in_node(format!("operation {} is not ours", node.op))),
+        }
+    }
+    chain.run(&mut accelerator)
+}
+
+impl Chain {
+    /// Whether the chain must have run before `node` can be computed.
+    fn must_precede(&self, node: &Tensor) -> bool {
+        let meets = |ranges: &[Range<usize>], range: &Range<usize>| {
+            ranges
+                .iter()
+                .any(|r| r.start < range.end && range.start < r.end)
+        };
+        let write = node.range();
+        meets(&self.writes, &write)
+            || meets(&self.reads, &write)
+            || sources(node).any(|source| meets(&self.writes, &source.range()))
+    }
+
+    /// Takes the products of `node` in.
+    fn add(
+        &mut self,
+        shared: &Shared,
+        node: &Tensor,
+        products: Vec<Product>,
+    ) -> Result<(), String> {
+        let weights = node.source(0)?;
+        let ty = WeightType::from_ggml(weights.type_)
+            .ok_or_else(|| format!("weights of ggml's type {}", weights.type_))?;
+        // SAFETY: an allocated tensor's buffer lives as long as the tensor.
+        let (buffer, constant) = unsafe { DmaBuffer::of(shared, weights.buffer()) }
+            .ok_or_else(|| format!("weights {} are not in DMA memory", weights.name()))?;
+        let [k, rows, ..] = weights.ne.map(|n| n as usize);
+        for product in products {
+            let bytes = rows * weights.nb[1];
+            let device_addr = buffer.hand_over(product.weights, bytes, constant)?;
+            let input = self.input(Columns {
+                k,
+                columns: product.inputs,
+            });
+            self.jobs.push(Job {
+                weights: device_addr,
+                ty,
+                k,
+                rows,
+                input,
+                outputs: product.outputs,
+            });
+        }
+        self.reads.extend(sources(node).map(Tensor::range));
+        self.writes.push(node.range());
+        self.nodes.push(node.name());
+        Ok(())
+    }
+
+    /// The index of these activations, which may be there already.
+    fn input(&mut self, columns: Columns) -> usize {
+        let found = self.inputs.iter().position(|c| *c == columns);
+        found.unwrap_or_else(|| {
+            self.inputs.push(columns);
+            self.inputs.len() - 1
+        })
+    }
+
+    /// Runs what is waiting and leaves nothing.
+    fn run(&mut self, accelerator: &mut Accelerator) -> Result<(), String> {
+        let Chain {
+            inputs,
+            jobs,
+            nodes,
+            ..
+        } = std::mem::take(self);
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        let input = |c: &Columns| {
+            let column = |&x: &*const f32| {
+                // SAFETY: a column of an activation tensor, which nothing writes while we run.
+                unsafe { std::slice::from_raw_parts(x, c.k) }
+            };
+            Input::F32(c.columns.iter().map(column).collect())
+        };
+        let matmul = |job: Job| {
+            let column = |y: *mut f32| {
+                // SAFETY: a column of a result tensor; no two columns overlap, nor do results and
+                // activations, else `must_precede` had parted them.
+                unsafe { std::slice::from_raw_parts_mut(y, job.rows) }
+            };
+            MatMul {
+                weights: job.weights,
+                ty: job.ty,
+                k: job.k,
+                rows: job.rows,
+                input: job.input,
+                out: job.outputs.iter().map(|&y| column(y)).collect(),
+            }
+        };
+        let inputs: Vec<Input> = inputs.iter().map(input).collect();
+        let mut matmuls: Vec<MatMul> = jobs.into_iter().map(matmul).collect();
+        accelerator
+            .run(&inputs, &mut matmuls)
+            .map_err(|e| format!("nodes {}: {e}", nodes.join(", ")))
+    }
+}
+
+fn sources(node: &Tensor) -> impl Iterator<Item = &Tensor> {
+    (0..node.src.len())
+        .map_while(|n| node.source(n).ok())
+        .filter(|source| !source.is_empty())
+}

@@ -1,0 +1,207 @@
+//! The ggml backend: llama.cpp's matrix products on an [`Accelerator`].
+//!
+//! One device of type ACCEL, which llama.cpp uses together with its CPU backend and without a
+//! flag; one buffer type, whose memory is the accelerator's DMA heap and whose layout is ggml's
+//! own; and the operations MUL_MAT and MUL_MAT_ID for the weight types of the kernel. Everything
+//! else stays on the CPU, in the same memory.
+//!
+//! Modules: [`abi`] (what ggml passes), [`api`] (what is called of ggml), `device` and `buffer` (the
+//! interfaces that ggml calls), `ops` (what a node asks), `chain` (nodes to jobs).
+
+pub mod abi;
+pub mod api;
+mod buffer;
+mod chain;
+mod device;
+mod ops;
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char, c_void};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::dma::Heap;
+use crate::driver::{Accelerator, Capabilities, Stats};
+use crate::target::Activity;
+
+pub use api::{Api, GgmlError};
+
+/// A backend that ggml can register. ggml keeps pointers to it for the life of the process, so it
+/// is never dropped.
+#[derive(Clone, Copy)]
+pub struct Registration(&'static Shared);
+
+/// Everything behind the interfaces. ggml's structs point to it by their context.
+pub struct Shared {
+    api: Api,
+    ops: api::Ops,
+    name: CString,
+    description: CString,
+    capabilities: Capabilities,
+    heap: Heap,
+    accelerator: Mutex<Accelerator>,
+    gather: AtomicBool,
+    left_to_cpu: Mutex<BTreeMap<String, LeftToCpu>>,
+    last_error: Mutex<Option<String>>,
+    interfaces: OnceLock<Interfaces>,
+}
+
+/// The structs that ggml holds pointers to.
+struct Interfaces {
+    reg: *mut abi::Reg,
+    device: *mut abi::Device,
+    buffer_type: *mut abi::BufferType,
+}
+
+// SAFETY: ggml's structs are written once, before they are published; what their functions change
+// lies behind mutexes in `Shared`.
+unsafe impl Send for Interfaces {}
+// SAFETY: as above.
+unsafe impl Sync for Interfaces {}
+
+/// A weight of a matrix product that the kernel cannot take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftToCpu {
+    pub bytes: u64,
+    /// What the kernel lacks.
+    pub reason: String,
+}
+
+impl Registration {
+    /// A backend named `name` on `accelerator`, for the ggml whose functions `api` holds.
+    ///
+    /// # Errors
+    /// [`GgmlError`] if the backend does not know this ggml.
+    pub fn new(api: Api, name: &str, accelerator: Accelerator) -> Result<Registration, GgmlError> {
+        let ops = api.check()?;
+        let capabilities = accelerator.capabilities();
+        let description = format!(
+            "streaming kernel, {}-bit bus, {} blocks a cycle",
+            capabilities.bus_bytes * 8,
+            capabilities.blocks_per_cycle
+        );
+        let c_string = |s: &str| CString::new(s.replace('\0', "")).expect("without NUL");
+        let shared: &'static Shared = Box::leak(Box::new(Shared {
+            api,
+            ops,
+            name: c_string(name),
+            description: c_string(&description),
+            capabilities,
+            heap: accelerator.heap().clone(),
+            accelerator: Mutex::new(accelerator),
+            gather: AtomicBool::new(false),
+            left_to_cpu: Mutex::default(),
+            last_error: Mutex::default(),
+            interfaces: OnceLock::new(),
+        }));
+        shared.interfaces.get_or_init(|| device::interfaces(shared));
+        Ok(Registration(shared))
+    }
+
+    /// What `ggml_backend_register` takes, and a loadable backend's `ggml_backend_init` returns.
+    pub fn reg(self) -> *mut abi::Reg {
+        self.0.interfaces().reg
+    }
+
+    /// The one device.
+    pub fn device(self) -> *mut abi::Device {
+        self.0.interfaces().device
+    }
+
+    /// Whether GET_ROWS of weights is taken, too: rows are dequantised on the CPU, in place. Set
+    /// while a model with tied embeddings is loaded, it puts them into DMA memory once, where the
+    /// output's MUL_MAT needs them; otherwise llama.cpp keeps a second copy for the lookup.
+    pub fn set_gather(self, on: bool) {
+        self.0.gather.store(on, Ordering::Relaxed);
+    }
+
+    /// Weights of matrix products that ggml asked about and the kernel cannot take, by name.
+    pub fn left_to_cpu(self) -> BTreeMap<String, LeftToCpu> {
+        lock(&self.0.left_to_cpu).clone()
+    }
+
+    /// Why the last call of ggml failed; taken once.
+    pub fn take_error(self) -> Option<String> {
+        lock(&self.0.last_error).take()
+    }
+
+    pub fn heap(self) -> &'static Heap {
+        &self.0.heap
+    }
+
+    pub fn capabilities(self) -> Capabilities {
+        self.0.capabilities
+    }
+
+    /// The accelerator's totals.
+    pub fn stats(self) -> Stats {
+        lock(&self.0.accelerator).stats()
+    }
+
+    /// What a cycle-accurate target did so far.
+    pub fn activity(self) -> Option<Activity> {
+        lock(&self.0.accelerator).activity()
+    }
+}
+
+impl Shared {
+    /// The state behind an interface.
+    ///
+    /// # Safety
+    /// `context` is the context of one of the structs in [`Interfaces`].
+    unsafe fn from_context(context: *mut c_void) -> &'static Shared {
+        // SAFETY: these contexts point to the leaked `Shared`.
+        unsafe { &*context.cast::<Shared>() }
+    }
+
+    fn as_context(&'static self) -> *mut c_void {
+        std::ptr::from_ref(self).cast_mut().cast()
+    }
+
+    fn interfaces(&self) -> &Interfaces {
+        self.interfaces.get().expect("set by Registration::new")
+    }
+
+    fn buffer_type(&self) -> *mut abi::BufferType {
+        self.interfaces().buffer_type
+    }
+
+    fn api(&self) -> &Api {
+        &self.api
+    }
+
+    fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    fn name_ptr(&self) -> *const c_char {
+        self.name.as_ptr()
+    }
+
+    fn gather(&self) -> bool {
+        self.gather.load(Ordering::Relaxed)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Logs an error and keeps it for whoever called ggml, which passes on no more than a status.
+fn report(shared: &Shared, error: String) {
+    log::error!("{error}");
+    *lock(&shared.last_error) = Some(error);
+}
+
+/// Runs `f`; a panic, which must not unwind into C, is logged and becomes `fallback`.
+fn guard<T>(function: &str, fallback: T, f: impl FnOnce() -> T) -> T {
+    std::panic::catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        log::error!("{function} panicked: {}", text.unwrap_or("no message"));
+        fallback
+    })
+}
