@@ -10,6 +10,8 @@ pub mod dma;
 pub mod driver;
 pub mod ggml;
 pub mod gguf;
+#[cfg(feature = "llama")]
+pub mod llama;
 pub mod loader;
 pub mod quant;
 pub mod regress;

@@ -1,0 +1,55 @@
+//! llama.cpp's log, passed on to the `log` crate.
+
+use std::cell::RefCell;
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::{Mutex, Once, PoisonError};
+
+use ::log::{Level, log};
+use llama_cpp_sys_2 as sys;
+
+/// The last error that llama.cpp logged, for the caller of a function that says no more than NULL.
+static LAST_ERROR: Mutex<Option<String>> = Mutex::new(None);
+
+/// Sends what llama.cpp logs to the `log` crate, under the target `llama.cpp`: its own chatter as
+/// debug, warnings and errors as such. Called by everything here that calls llama.cpp.
+pub fn quiet() {
+    static ONCE: Once = Once::new();
+    // SAFETY: the callback takes no user data and may be called on any thread.
+    ONCE.call_once(|| unsafe { sys::llama_log_set(Some(on_log), std::ptr::null_mut()) });
+}
+
+/// Takes the last error llama.cpp logged.
+pub(super) fn take_error() -> Option<String> {
+    LAST_ERROR
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .take()
+}
+
+thread_local! {
+    /// A line that is not yet at its end; llama.cpp logs some in pieces.
+    static LINE: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+unsafe extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _: *mut c_void) {
+    // SAFETY: llama.cpp passes a string.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let level = match level {
+        sys::GGML_LOG_LEVEL_ERROR => Level::Error,
+        sys::GGML_LOG_LEVEL_WARN => Level::Warn,
+        _ => Level::Debug,
+    };
+    LINE.with_borrow_mut(|line| {
+        line.push_str(&text);
+        if !line.ends_with('\n') {
+            return;
+        }
+        let line = std::mem::take(line);
+        for line in line.lines().map(str::trim).filter(|l| !l.is_empty()) {
+            log!(target: "llama.cpp", level, "{line}");
+            if level == Level::Error {
+                *LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.to_owned());
+            }
+        }
+    });
+}
