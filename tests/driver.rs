@@ -403,7 +403,7 @@ fn an_axi_error_response_halts_the_dma_with_a_slave_error() {
 #[test]
 fn a_kernel_that_never_answers_is_an_error_and_no_hang() {
     on_all(|spec| {
-        let mut accelerator = accelerator(spec, &with_fault(Fault::KernelSilent));
+        let mut accelerator = accelerator(spec, &with_fault(Fault::NoAnswer));
         let case = case("q4_0_small");
         let weights = place(&accelerator, &case.weights, 0);
         let error = run_case(&mut accelerator, &case, weights.device_addr()).unwrap_err();

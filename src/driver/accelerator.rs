@@ -365,7 +365,7 @@ impl Accelerator {
             .try_for_each(|(job, answer)| self.take_answer(job, answer, &mut matmuls[job.matmul]));
         if taken.is_err() {
             // A refused job leaves the kernel without activations; nothing of this run goes on.
-            self.engine.reset()?;
+            self.engine.recover();
         }
         taken
     }

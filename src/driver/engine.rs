@@ -75,6 +75,8 @@ pub struct Engine {
     s2mm: Ring,
     /// Longest region one descriptor carries, a multiple of [`PART_ALIGN`].
     max_descriptor: usize,
+    /// The last reset did not end: nothing may run before one has.
+    stuck: bool,
 }
 
 impl Engine {
@@ -94,6 +96,7 @@ impl Engine {
             mm2s: Ring::new(&heap, MM2S_DESCRIPTORS)?,
             s2mm: Ring::new(&heap, S2MM_DESCRIPTORS)?,
             max_descriptor: longest / PART_ALIGN * PART_ALIGN,
+            stuck: false,
         };
         engine.reset()?;
         Ok((engine, heap))
@@ -118,6 +121,7 @@ impl Engine {
     ///
     /// The DMA goes first: once its reset has ended no old transfer can reach memory.
     pub fn reset(&mut self) -> Result<(), DriverError> {
+        self.stuck = true;
         self.write_dma(axi_dma::MM2S + axi_dma::DMACR, cr::RESET)?;
         self.poll(
             Window::Dma,
@@ -139,6 +143,7 @@ impl Engine {
             self.write_dma(base + axi_dma::CURDESC, curdesc as u32)?;
             self.write_dma(base + axi_dma::DMACR, run_bits(base, 1))?;
         }
+        self.stuck = false;
         Ok(())
     }
 
@@ -180,19 +185,31 @@ impl Engine {
     /// all fit the rings) and waits for all answers, which come in the order of the packets.
     ///
     /// The caller has synced what the packets refer to, and syncs the answers before reading
-    /// them. After an error engine and kernel have been reset, and the next call starts afresh.
+    /// them. After an error engine and kernel are reset, so that no old transfer reaches memory, and
+    /// the next call starts afresh.
     pub fn run(&mut self, packets: &[Packet]) -> Result<Vec<Answer>, DriverError> {
+        if self.stuck {
+            self.reset()?;
+        }
         let mut answers = Vec::with_capacity(packets.len());
         let mut rest = packets;
         while !rest.is_empty() {
             let (chain, later) = rest.split_at(self.chain_len(rest)?);
             rest = later;
             if let Err(error) = self.run_chain(chain, &mut answers) {
-                self.reset()?;
+                self.recover();
                 return Err(error);
             }
         }
         Ok(answers)
+    }
+
+    /// Resets after an error. That the reset fails too must not hide the error; the next call
+    /// tries again and tells.
+    pub(super) fn recover(&mut self) {
+        if let Err(error) = self.reset() {
+            log::error!("reset after an error: {error}");
+        }
     }
 
     /// How many of `packets`, from the first, fit the rings.

@@ -25,6 +25,8 @@ pub mod cr {
     pub const ERR_IRQ_EN: u32 = 1 << 14;
     pub const IRQ_THRESHOLD_SHIFT: u32 = 16;
     pub const IRQ_DELAY_SHIFT: u32 = 24;
+    /// Clock cycles in one unit of the interrupt delay.
+    pub const DELAY_UNIT: u32 = 125;
     /// Value after reset: threshold 1, and bit 1, which is fixed.
     pub const RESET_VALUE: u32 = 0x0001_0002;
 }

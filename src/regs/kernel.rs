@@ -1,5 +1,8 @@
 //! The streaming kernel's own registers (`docs/registers.md`), as offsets from its window's base.
 
+/// Where the kernel's window starts in the address map of `rtl/weightstream.sv`; the DMA's is at 0.
+pub const WINDOW: u32 = 0x1000;
+
 pub const ID: u32 = 0x00;
 pub const VERSION: u32 = 0x04;
 pub const CAP_BUS: u32 = 0x08;

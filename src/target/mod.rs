@@ -81,6 +81,6 @@ pub enum DeviceError {
 pub enum Fault {
     /// Accesses of a DMA master to these device addresses are answered SLVERR.
     SlaveError(Range<u64>),
-    /// The kernel takes its packets and never answers.
-    KernelSilent,
+    /// Jobs are taken and no answer ever reaches memory.
+    NoAnswer,
 }

@@ -89,7 +89,7 @@ pub struct Kernel {
 impl Kernel {
     pub fn new(config: ModelConfig) -> Kernel {
         Kernel {
-            silent: config.faults.contains(&Fault::KernelSilent),
+            silent: config.faults.contains(&Fault::NoAnswer),
             dot: Dot::new(config.simd),
             pool: Pool::new(config.threads),
             config,

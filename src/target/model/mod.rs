@@ -104,7 +104,7 @@ impl ModelDevice {
         assert!(config.max_k <= 65536, "a largest k of {}", config.max_k);
         let ranges = config.faults.iter().filter_map(|fault| match fault {
             Fault::SlaveError(range) => Some(range.clone()),
-            Fault::KernelSilent => None,
+            Fault::NoAnswer => None,
         });
         ModelDevice {
             bus: Bus::new(memory, ranges.collect()),

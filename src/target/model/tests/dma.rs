@@ -243,7 +243,7 @@ fn a_packet_too_long_for_the_rest_of_a_descriptor_is_an_internal_error() {
 
 #[test]
 fn a_silent_kernel_takes_packets_and_is_named() {
-    let mut rig = faulty(Fault::KernelSilent);
+    let mut rig = faulty(Fault::NoAnswer);
     let to = rig.alloc(64);
     rig.queue(S2MM, &[(to, 64)]);
     let job = whole(&small(2, 1));
