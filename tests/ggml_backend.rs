@@ -1,0 +1,320 @@
+//! The backend's manners: what it claims, how it shares, syncs and fails.
+
+#![cfg(feature = "llama")]
+
+mod ggml_support;
+
+use std::ffi::CStr;
+use std::ptr::null_mut;
+
+use ggml_support::*;
+use llama_cpp_sys_2 as sys;
+use weightstream::ggml::{Api, GgmlError, abi};
+use weightstream::quant::{WeightType, q8_0_row_bytes};
+use weightstream::regs::job::{HEADER_BYTES, PART_ALIGN};
+use weightstream::target::{Fault, TargetOptions};
+
+const TY: WeightType = WeightType::Q4_0;
+
+fn claims(device: &Backend, op: Tensor) -> bool {
+    unsafe { sys::ggml_backend_supports_op(device.0, op) }
+}
+
+#[test]
+fn ggml_finds_the_device() {
+    let (registration, device) = device("found", &strict());
+    unsafe {
+        let found = sys::ggml_backend_dev_by_name(c"found".as_ptr());
+        assert_eq!(found.cast(), registration.device());
+        assert_eq!(
+            sys::ggml_backend_dev_type(found),
+            sys::GGML_BACKEND_DEVICE_TYPE_ACCEL
+        );
+        let (mut free, mut total) = (0, 0);
+        sys::ggml_backend_dev_memory(found, &mut free, &mut total);
+        assert_eq!(total, 64 << 20);
+        assert_eq!(free as u64, registration.heap().free());
+        let description = CStr::from_ptr(sys::ggml_backend_dev_description(found));
+        assert!(description.to_str().unwrap().contains("128-bit bus"));
+        let buft = sys::ggml_backend_dev_buffer_type(found);
+        assert!(sys::ggml_backend_buft_is_host(buft));
+        assert!(sys::ggml_backend_supports_buft(device.0, buft));
+        let cpu = sys::ggml_backend_cpu_buffer_type();
+        assert!(sys::ggml_backend_supports_buft(device.0, cpu));
+    }
+}
+
+#[test]
+fn what_the_kernel_lacks_is_not_claimed() {
+    let (registration, device) = device("claims", &strict());
+    let mut b = Builder::new(0);
+    let x = b.floats([256, 4, 1, 1]);
+    for ty in WeightType::all() {
+        let w = b.leaf(ty.ggml(), [256, 8, 1, 1], Vec::new());
+        let has = registration.capabilities().types & ty.mask() != 0;
+        let op = b.mul_mat(w, x);
+        assert_eq!(claims(&device, op), has, "{ty}");
+    }
+    for ty in [
+        sys::GGML_TYPE_F32,
+        sys::GGML_TYPE_F16,
+        sys::GGML_TYPE_IQ4_NL,
+    ] {
+        let w = b.leaf(ty, [256, 8, 1, 1], Vec::new());
+        let op = b.mul_mat(w, x);
+        assert!(!claims(&device, op), "type {ty}");
+    }
+    let w = b.leaf(TY.ggml(), [256, 8, 1, 1], Vec::new());
+    let halves = b.leaf(sys::GGML_TYPE_F16, [256, 4, 1, 1], Vec::new());
+    let op = b.mul_mat(w, halves);
+    assert!(!claims(&device, op), "f16 activations");
+    let longest = registration.capabilities().max_k as i64;
+    for (k, fits) in [(longest, true), (longest + 32, false)] {
+        let (w, x) = (
+            b.leaf(TY.ggml(), [k, 1, 1, 1], Vec::new()),
+            b.leaf(sys::GGML_TYPE_F32, [k, 1, 1, 1], Vec::new()),
+        );
+        let op = b.mul_mat(w, x);
+        assert_eq!(claims(&device, op), fits, "k {k}");
+    }
+    let sum = unsafe { sys::ggml_add(b.ctx, x, x) };
+    assert!(!claims(&device, sum));
+    let id = b.ints([2, 1, 1, 1], &[0, 1]);
+    let rows = unsafe { sys::ggml_get_rows(b.ctx, w, id) };
+    assert!(!claims(&device, rows));
+    registration.set_gather(true);
+    assert!(claims(&device, rows));
+}
+
+#[test]
+fn weights_left_to_the_cpu_are_counted() {
+    let (registration, device) = device("left", &strict());
+    let mut b = Builder::new(0);
+    let w = b.leaf(sys::GGML_TYPE_F16, [256, 8, 2, 1], Vec::new());
+    let (x, other) = (b.floats([256, 4, 2, 1]), b.floats([256, 4, 2, 1]));
+    unsafe {
+        sys::ggml_set_name(w, c"blk.0.some.weight".as_ptr());
+        let buffer = sys::ggml_backend_alloc_ctx_tensors(b.ctx, cpu().0);
+        let op = b.mul_mat(w, x);
+        assert!(!claims(&device, op));
+        assert!(registration.left_to_cpu().is_empty(), "not yet a weight");
+        sys::ggml_backend_buffer_set_usage(buffer, sys::GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+        for _ in 0..2 {
+            assert!(!claims(&device, op));
+        }
+        let sum = sys::ggml_add(b.ctx, x, other);
+        assert!(!claims(&device, sum));
+        let left = registration.left_to_cpu();
+        assert_eq!(left.keys().collect::<Vec<_>>(), ["blk.0.some.weight"]);
+        assert_eq!(left["blk.0.some.weight"].bytes, 256 * 8 * 2 * 2);
+        assert!(left["blk.0.some.weight"].reason.contains("type 1"));
+        sys::ggml_backend_buffer_free(buffer);
+    }
+}
+
+#[test]
+fn products_of_one_activation_share_it() {
+    let (registration, device) = device("shared", &strict());
+    let before = registration.stats();
+    compute(&device, 3, |b| {
+        let x = b.floats([256, 5, 1, 1]);
+        [64, 32, 16]
+            .map(|rows| {
+                let w = b.weights(TY, [256, rows, 1, 1]);
+                b.mul_mat(w, x)
+            })
+            .to_vec()
+    })
+    .unwrap();
+    let after = registration.stats();
+    assert_eq!(after.jobs - before.jobs, 3);
+    let other =
+        (after.bytes_streamed - after.weight_bytes) - (before.bytes_streamed - before.weight_bytes);
+    let activations = (5 * q8_0_row_bytes(256)).next_multiple_of(PART_ALIGN);
+    assert_eq!(other as usize, 3 * HEADER_BYTES + activations);
+}
+
+/// ggml reuses memory: the last product is independent of the two before it, but its result may lie
+/// where one of them reads.
+#[test]
+fn memory_that_is_used_again_is_not_overwritten_too_soon() {
+    let (_, device) = device("reuse", &strict());
+    let cpu = cpu();
+    let compute = |backend: &Backend| unsafe {
+        let mut b = Builder::new(4);
+        let x = b.floats([256, 4, 1, 1]);
+        let w = b.weights(TY, [256, 256, 1, 1]);
+        let buffer = b.alloc(backend);
+        let mut y = x;
+        let mut sum = b.mul_mat(w, x);
+        for _ in 0..6 {
+            y = b.mul_mat(w, y);
+            sum = b.mul_mat(w, sum);
+        }
+        let z = b.mul_mat(w, x);
+        sys::ggml_set_output(z);
+        sys::ggml_set_output(sum);
+        let graph = sys::ggml_new_graph(b.ctx);
+        for node in [y, sum, z] {
+            sys::ggml_build_forward_expand(graph, node);
+        }
+        let allocator = sys::ggml_gallocr_new(sys::ggml_backend_get_default_buffer_type(backend.0));
+        assert!(sys::ggml_gallocr_alloc_graph(allocator, graph));
+        let status = sys::ggml_backend_graph_compute(backend.0, graph);
+        assert_eq!(status, sys::GGML_STATUS_SUCCESS);
+        let results = [floats_of(y), floats_of(sum), floats_of(z)].concat();
+        sys::ggml_gallocr_free(allocator);
+        sys::ggml_backend_buffer_free(buffer);
+        results
+    };
+    let error = nmse(&compute(&device), &compute(&cpu));
+    // Thirteen products, one after the other, add up their roundings.
+    assert!(error < 1e-2, "NMSE {error:e}");
+}
+
+#[test]
+fn changed_weights_are_synced_again() {
+    let (_, device) = device("changed", &strict());
+    unsafe {
+        let mut b = Builder::new(5);
+        let w = b.weights(TY, [256, 8, 1, 1]);
+        let x = b.floats([256, 1, 1, 1]);
+        let buffer = b.alloc(&device);
+        sys::ggml_backend_buffer_set_usage(buffer, sys::GGML_BACKEND_BUFFER_USAGE_WEIGHTS);
+        let y = b.mul_mat(w, x);
+        let results = sys::ggml_backend_alloc_ctx_tensors(b.ctx, device.0);
+        let graph = sys::ggml_new_graph(b.ctx);
+        sys::ggml_build_forward_expand(graph, y);
+        let run = || {
+            let status = sys::ggml_backend_graph_compute(device.0, graph);
+            assert_eq!(status, sys::GGML_STATUS_SUCCESS);
+            floats_of(y)
+        };
+        let first = run();
+        assert_eq!(run(), first);
+
+        // The last row's weights become those of the first.
+        let row_bytes = TY.row_bytes(256).unwrap();
+        let mut row = vec![0u8; row_bytes];
+        sys::ggml_backend_tensor_get(w, row.as_mut_ptr().cast(), 0, row_bytes);
+        sys::ggml_backend_tensor_set(w, row.as_ptr().cast(), 7 * row_bytes, row_bytes);
+        let second = run();
+        assert_eq!(second[..7], first[..7]);
+        assert_eq!(second[7], first[0]);
+        assert_ne!(first[7], first[0]);
+
+        sys::ggml_backend_tensor_memset(w, 0, 0, row_bytes);
+        assert_eq!(run()[0], 0.0);
+        sys::ggml_backend_buffer_clear(buffer, 0);
+        assert_eq!(run(), [0.0; 8]);
+        sys::ggml_backend_buffer_free(results);
+        sys::ggml_backend_buffer_free(buffer);
+    }
+}
+
+#[test]
+fn a_full_heap_is_an_error_with_its_numbers() {
+    let options = TargetOptions {
+        heap_bytes: 32 << 20,
+        ..strict()
+    };
+    let (registration, _device) = device("full", &options);
+    let free = registration.heap().free();
+    unsafe {
+        let buft = sys::ggml_backend_dev_buffer_type(registration.device().cast());
+        assert!(sys::ggml_backend_buft_alloc_buffer(buft, 33 << 20).is_null());
+        let error = registration.take_error().unwrap();
+        let numbers = format!("34603008 bytes asked for, {free} of 33554432 free");
+        assert!(error.contains(&numbers), "{error}");
+        assert_eq!(registration.take_error(), None);
+
+        let empty = sys::ggml_backend_buft_alloc_buffer(buft, 0);
+        assert!(!empty.is_null());
+        sys::ggml_backend_buffer_free(empty);
+        assert_eq!(registration.heap().free(), free);
+    }
+}
+
+#[test]
+fn an_expert_that_is_not_there_is_an_error() {
+    let (registration, device) = device("expert", &strict());
+    for id in [-1, 4] {
+        let failed = compute(&device, 6, |b| {
+            let w = b.weights(TY, [256, 8, 4, 1]);
+            let x = b.floats([256, 1, 1, 1]);
+            let ids = b.ints([1, 1, 1, 1], &[id]);
+            vec![b.mul_mat_id(w, x, ids)]
+        });
+        assert_eq!(failed, Err(sys::GGML_STATUS_FAILED));
+        let error = registration.take_error().unwrap();
+        let text = format!("index {id} is not one of 0 to 3");
+        assert!(error.contains(&text), "{error}");
+    }
+}
+
+#[test]
+fn a_silent_kernel_is_an_error_and_not_a_hang() {
+    let options = TargetOptions {
+        faults: vec![Fault::KernelSilent],
+        ..strict()
+    };
+    let (registration, device) = device("silent", &options);
+    let failed = compute(&device, 7, |b| {
+        let (w, x) = (b.weights(TY, [256, 8, 1, 1]), b.floats([256, 1, 1, 1]));
+        vec![b.mul_mat(w, x)]
+    });
+    assert_eq!(failed, Err(sys::GGML_STATUS_FAILED));
+    let error = registration.take_error().unwrap();
+    assert!(error.contains("no interrupt"), "{error}");
+}
+
+#[test]
+fn an_unknown_ggml_is_refused_by_its_version() {
+    unsafe extern "C" fn version() -> *const std::ffi::c_char {
+        c"0.27.1".as_ptr()
+    }
+    unsafe extern "C" fn op_name(_: u32) -> *const std::ffi::c_char {
+        c"SOMETHING".as_ptr()
+    }
+    unsafe extern "C" fn known() -> *const std::ffi::c_char {
+        c"0.26.3".as_ptr()
+    }
+    unsafe extern "C" fn never_1(_: u32) -> *const abi::TypeTraits {
+        null_mut()
+    }
+    unsafe extern "C" fn never_2(_: *mut abi::Graph) -> i32 {
+        0
+    }
+    unsafe extern "C" fn never_3(_: *mut abi::Graph, _: i32) -> *mut abi::Tensor {
+        null_mut()
+    }
+    unsafe extern "C" fn never_4(
+        _: *mut abi::BufferType,
+        _: abi::BufferInterface,
+        _: *mut std::ffi::c_void,
+        _: usize,
+    ) -> *mut abi::Buffer {
+        null_mut()
+    }
+    unsafe extern "C" fn never_5(_: *mut abi::BufferType) -> bool {
+        false
+    }
+    let mut api = Api {
+        version,
+        op_name,
+        get_type_traits: never_1,
+        graph_n_nodes: never_2,
+        graph_node: never_3,
+        buffer_init: never_4,
+        buft_is_host: never_5,
+    };
+    let refused = |api: Api| -> GgmlError { api.check().unwrap_err() };
+    let unknown = refused(api).to_string();
+    assert!(unknown.contains("ggml 0.27.1"), "{unknown}");
+    api.version = known;
+    let missing = refused(api).to_string();
+    assert!(
+        missing.contains("0.26.3 has no operation named NONE"),
+        "{missing}"
+    );
+}
