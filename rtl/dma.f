@@ -1,0 +1,11 @@
+dma/ws_dma_pkg.sv
+dma/ws_dma_fifo.sv
+dma/ws_dma_ram_fifo.sv
+dma/ws_dma_irq.sv
+dma/ws_dma_chan_regs.sv
+dma/ws_dma_regs.sv
+dma/ws_dma_fetch.sv
+dma/ws_dma_sg.sv
+dma/ws_dma_mm2s.sv
+dma/ws_dma_s2mm.sv
+dma/ws_dma.sv

@@ -1,0 +1,49 @@
+// A small FIFO whose oldest entry is always on `data_o` while `valid_o` is set.
+module ws_dma_fifo #(
+  parameter int unsigned Width = 8,
+  parameter int unsigned Depth = 8,  // a power of two, at least 2
+  localparam int unsigned CountWidth = $clog2(Depth + 1)
+) (
+  input  logic                  clk_i,
+  input  logic                  rst_ni,
+  input  logic                  clear_i,
+  input  logic                  push_i,
+  input  logic [Width-1:0]      data_i,
+  input  logic                  pop_i,
+  output logic                  valid_o,
+  output logic [Width-1:0]      data_o,
+  output logic [CountWidth-1:0] count_o
+);
+  localparam int unsigned PtrWidth = $clog2(Depth);
+
+  logic [Width-1:0]      mem [Depth];
+  logic [PtrWidth-1:0]   wptr_q, rptr_q;
+  logic [CountWidth-1:0] count_q;
+
+  assign valid_o = count_q != '0;
+  assign data_o  = mem[rptr_q];
+  assign count_o = count_q;
+
+  always_ff @(posedge clk_i) begin
+    if (push_i) mem[wptr_q] <= data_i;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || clear_i) begin
+      wptr_q  <= '0;
+      rptr_q  <= '0;
+      count_q <= '0;
+    end else begin
+      if (push_i) wptr_q <= wptr_q + 1'b1;
+      if (pop_i) rptr_q <= rptr_q + 1'b1;
+      if (push_i != pop_i) count_q <= push_i ? count_q + 1'b1 : count_q - 1'b1;
+    end
+  end
+
+  // The users reserve room before they push, so a full FIFO is never pushed.
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+    push_i |-> count_q != CountWidth'(Depth)) else $error("push into a full FIFO");
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+    pop_i |-> valid_o) else $error("pop from an empty FIFO");
+
+endmodule

@@ -1,0 +1,292 @@
+// The memory-to-stream reader. It turns descriptors into bursts that never cross 4 KiB, as many
+// in flight as the data FIFO has room for, so that memory latency is hidden and every beat that
+// comes is taken at once. A descriptor is complete when its last beat is read.
+module ws_dma_mm2s
+  import ws_dma_pkg::*;
+#(
+  parameter int unsigned BusWidth  = 128,
+  parameter int unsigned MaxBurst  = 64,   // beats, a power of two; MaxBurst bus words <= 4 KiB
+  parameter int unsigned FifoDepth = 256,  // beats, a power of two, at least 2 * MaxBurst
+  localparam int unsigned BusBytes = BusWidth / 8
+) (
+  input  logic                clk_i,
+  input  logic                rst_ni,
+  // Control
+  input  logic                run_i,
+  input  logic                halted_i,
+  output logic                quiet_o,
+  output logic                idle_o,
+  output err_t                dma_err_o,
+  output err_t                sg_err_o,
+  output logic                mark_o,       // an error that no write-back tells of, at `mark_ptr_o`
+  output desc_ptr_t           mark_ptr_o,
+  // Descriptors
+  input  logic                desc_valid_i,
+  input  desc_t               desc_i,
+  output logic                desc_ready_o,
+  // Status write-backs
+  output logic                update_valid_o,
+  output update_t             update_o,
+  input  logic                update_ready_i,
+  input  logic                retire_i,
+  // AXI4 read channels
+  output logic [63:0]         araddr_o,
+  output logic [7:0]          arlen_o,
+  output logic                arvalid_o,
+  input  logic                arready_i,
+  input  logic [BusWidth-1:0] rdata_i,
+  input  logic [1:0]          rresp_i,
+  input  logic                rlast_i,
+  input  logic                rvalid_i,
+  output logic                rready_o,
+  // AXI4-Stream
+  output logic [BusWidth-1:0] m_axis_tdata_o,
+  output logic [BusBytes-1:0] m_axis_tkeep_o,
+  output logic                m_axis_tlast_o,
+  output logic                m_axis_tvalid_o,
+  input  logic                m_axis_tready_i
+);
+  localparam int unsigned ByteBits  = $clog2(BusBytes);
+  localparam int unsigned BeatBits  = 26 - ByteBits + 1;  // beats of the longest descriptor
+  localparam int unsigned PageBits  = 12 - ByteBits;      // beats of 4 KiB
+  localparam int unsigned BurstBits = $clog2(MaxBurst) + 1;
+  localparam int unsigned RoomBits  = $clog2(FifoDepth) + 1;
+  localparam int unsigned MaxReads  = 16;
+  localparam int unsigned MaxDescs  = 16;
+
+  typedef struct packed {
+    desc_ptr_t   ptr;
+    logic [25:0] length;
+    logic        eof;
+  } begun_t;
+
+  // ---------------------------------------------------------------------------------------------
+  // Taking descriptors
+  // ---------------------------------------------------------------------------------------------
+  logic                cur_valid_q;
+  logic [63:ByteBits]  cur_addr_q;
+  logic [BeatBits-1:0] cur_left_q;
+  err_t                fail_q;         // what the channel will halt with
+  logic                fail_told_q;    // the failed descriptor's status is on its way
+  logic [4:0]          pend_q;         // descriptors taken and not yet written back
+  logic                reads_out, issue, issue_last;
+  logic                take, bad, take_bad, take_mark;
+  logic [BurstBits-1:0] burst;         // beats of the next read
+
+  assign bad = (desc_i.length == '0) || (desc_i.addr[ByteBits-1:0] != '0);
+
+  // A descriptor that cannot be carried out waits at the head until all before it have ended.
+  assign take      = desc_valid_i && run_i && !cur_valid_q && (fail_q == '0) &&
+                     (desc_i.err == '0) && !bad && (pend_q != 5'(MaxDescs));
+  assign take_bad  = desc_valid_i && run_i && !cur_valid_q && (fail_q == '0) &&
+                     (desc_i.err == '0) && bad && !reads_out;
+  assign take_mark = desc_valid_i && run_i && !cur_valid_q && (fail_q == '0) &&
+                     (desc_i.err != '0) && !reads_out && (pend_q == '0);
+
+  assign desc_ready_o = take || take_bad || take_mark;
+  assign mark_o       = take_mark;
+  assign mark_ptr_o   = desc_i.ptr;
+  assign sg_err_o     = take_mark ? desc_i.err : '0;
+
+  always_ff @(posedge clk_i) begin
+    if (take) begin
+      cur_addr_q <= desc_i.addr[63:ByteBits];
+      cur_left_q <= BeatBits'((27'(desc_i.length) + 27'(BusBytes - 1)) >> ByteBits);
+    end else if (issue) begin
+      cur_addr_q <= cur_addr_q + (64-ByteBits)'(burst);
+      cur_left_q <= cur_left_q - BeatBits'(burst);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || halted_i) cur_valid_q <= 1'b0;
+    else if (take) cur_valid_q <= 1'b1;
+    else if (issue && issue_last) cur_valid_q <= 1'b0;
+  end
+
+  // ---------------------------------------------------------------------------------------------
+  // Bursts
+  // ---------------------------------------------------------------------------------------------
+  logic [RoomBits-1:0] room_q;         // beats of the data FIFO neither filled nor promised
+  logic [PageBits:0]   to_page_end;
+  logic [$clog2(MaxReads+1)-1:0] reads;
+
+  assign to_page_end = (PageBits+1)'(1 << PageBits) - (PageBits+1)'(cur_addr_q[11:ByteBits]);
+
+  always_comb begin
+    burst = BurstBits'(MaxBurst);
+    if (to_page_end < (PageBits+1)'(MaxBurst)) burst = BurstBits'(to_page_end);
+    if (cur_left_q < BeatBits'(burst)) burst = BurstBits'(cur_left_q);
+  end
+
+  assign issue      = cur_valid_q && run_i && (fail_q == '0) && !arvalid_o &&
+                      (room_q >= RoomBits'(burst)) && (reads != 5'(MaxReads));
+  assign issue_last = cur_left_q == BeatBits'(burst);
+
+  always_ff @(posedge clk_i) begin
+    if (issue) begin
+      araddr_o <= {cur_addr_q, {ByteBits{1'b0}}};
+      arlen_o  <= 8'(burst - 1'b1);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) arvalid_o <= 1'b0;
+    else if (issue) arvalid_o <= 1'b1;
+    else if (arready_i) arvalid_o <= 1'b0;
+  end
+
+  logic read_last;  // the oldest burst in flight is its descriptor's last
+
+  ws_dma_fifo #(
+    .Width(1),
+    .Depth(MaxReads)
+  ) u_reads (
+    .clk_i,
+    .rst_ni,
+    .clear_i(1'b0),
+    .push_i (issue),
+    .data_i (issue_last),
+    .pop_i  (rvalid_i && rlast_i),
+    .valid_o(reads_out),
+    .data_o (read_last),
+    .count_o(reads)
+  );
+
+  // ---------------------------------------------------------------------------------------------
+  // Data to the stream
+  // ---------------------------------------------------------------------------------------------
+  begun_t              head;           // the descriptor that data is coming for
+  logic                head_valid, desc_last, complete, push, pop, drop;
+  err_t                beat_err;
+  logic [BusBytes-1:0] tail_keep, keep;
+
+  // Room was reserved with the burst, so data is always taken.
+  assign rready_o  = 1'b1;
+  assign beat_err  = rvalid_i ? resp_err(rresp_i) : '0;
+  assign drop      = (fail_q != '0) || (beat_err != '0);
+  assign desc_last = rlast_i && read_last;
+  assign complete  = rvalid_i && desc_last && !drop;
+  assign push      = rvalid_i && !drop;
+  assign tail_keep = {BusBytes{1'b1}} >> (ByteBits'(0) - head.length[ByteBits-1:0]);
+  assign keep      = desc_last ? tail_keep : {BusBytes{1'b1}};
+  assign pop       = m_axis_tvalid_o && m_axis_tready_i;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      room_q <= RoomBits'(FifoDepth);
+    end else begin
+      room_q <= room_q - (issue ? RoomBits'(burst) : '0) + RoomBits'(pop)
+              + RoomBits'(rvalid_i && drop);
+    end
+  end
+
+  ws_dma_fifo #(
+    .Width($bits(begun_t)),
+    .Depth(MaxDescs)
+  ) u_begun (
+    .clk_i,
+    .rst_ni,
+    .clear_i(halted_i),
+    .push_i (take),
+    .data_i ({desc_i.ptr, desc_i.length, desc_i.eof}),
+    .pop_i  (complete),
+    .valid_o(head_valid),
+    .data_o (head),
+    .count_o()
+  );
+
+  ws_dma_ram_fifo #(
+    .Width(BusWidth + BusBytes + 1),
+    .Depth(FifoDepth)
+  ) u_data (
+    .clk_i,
+    .rst_ni,
+    .clear_i(1'b0),
+    .push_i (push),
+    .data_i ({desc_last && head.eof, keep, rdata_i}),
+    .pop_i  (pop),
+    .valid_o(m_axis_tvalid_o),
+    .data_o ({m_axis_tlast_o, m_axis_tkeep_o, m_axis_tdata_o})
+  );
+
+  // ---------------------------------------------------------------------------------------------
+  // Completion and failure
+  // ---------------------------------------------------------------------------------------------
+  desc_ptr_t fail_ptr_q;
+  logic      tell_fail;                // all reads have ended: write the failed one's status
+  update_t   update;
+
+  assign tell_fail = (fail_q != '0) && !fail_told_q && !reads_out;
+
+  always_comb begin
+    update        = '0;
+    update.ptr    = tell_fail ? fail_ptr_q : head.ptr;
+    update.eof    = !tell_fail && head.eof;
+    update.status = StatusCmplt;
+    if (tell_fail) update.status[30:28] = fail_q;
+    else update.status[25:0] = head.length;
+  end
+
+  ws_dma_fifo #(
+    .Width($bits(update_t)),
+    .Depth(MaxDescs)
+  ) u_updates (
+    .clk_i,
+    .rst_ni,
+    .clear_i(1'b0),
+    .push_i (complete || tell_fail),
+    .data_i (update),
+    .pop_i  (update_valid_o && update_ready_i),
+    .valid_o(update_valid_o),
+    .data_o (update_o),
+    .count_o()
+  );
+
+  logic [4:0] updates_q;               // status words not yet in memory
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      updates_q <= '0;
+      pend_q    <= '0;
+    end else begin
+      updates_q <= updates_q + 5'(complete || tell_fail) - 5'(retire_i);
+      if (halted_i) pend_q <= '0;
+      else pend_q <= pend_q + 5'(take || take_bad) - 5'(retire_i);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni || halted_i) begin
+      fail_q      <= '0;
+      fail_told_q <= 1'b0;
+    end else begin
+      if (fail_q == '0) begin
+        if (take_bad) begin
+          fail_q.int_err <= 1'b1;
+          fail_ptr_q     <= desc_i.ptr;
+        end else if (beat_err != '0) begin
+          fail_q     <= beat_err;
+          fail_ptr_q <= head.ptr;
+        end
+      end
+      if (tell_fail) fail_told_q <= 1'b1;
+    end
+  end
+
+  // Halting with the error is the last thing, once the failed descriptor's status is in memory.
+  assign dma_err_o = (fail_told_q && (updates_q == '0)) ? fail_q : '0;
+  assign quiet_o   = !reads_out && (updates_q == '0) && ((fail_q == '0) || fail_told_q);
+  assign idle_o    = quiet_o && !cur_valid_q;
+
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+    rvalid_i |-> reads_out && (head_valid || drop)) else $error("read data that nothing asked for");
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+    arvalid_o && !arready_i |=> arvalid_o && $stable({araddr_o, arlen_o}))
+    else $error("AR changed before ARREADY");
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+    issue |-> burst != '0) else $error("a burst of no beats");
+  assert property (@(posedge clk_i) disable iff (!rst_ni)
+    room_q <= RoomBits'(FifoDepth)) else $error("room in the data FIFO lost count");
+
+endmodule
