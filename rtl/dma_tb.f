@@ -1,0 +1,4 @@
+-F dma.f
+dma/tb/ws_kernel.sv
+ws_axil_demux.sv
+weightstream.sv
