@@ -1,0 +1,50 @@
+// What Rust sees of the harness. No exception leaves a Handle: a call returns whether it went
+// well, and `fault` tells why not.
+#pragma once
+
+#include <memory>
+
+#include "engine.h"
+#include "rust/cxx.h"
+
+namespace ws {
+
+struct Options;
+struct FaultData;
+
+class Handle {
+  public:
+    Handle(const Config& config, const Options& options);
+
+    bool ok() const { return engine_ != nullptr; }
+    bool read32(uint32_t addr, uint32_t& value);
+    bool write32(uint32_t addr, uint32_t value);
+    bool run(uint64_t cycles, uint32_t lines, uint32_t& levels);
+    bool reset(uint32_t cycles);
+    bool trace_start(rust::Str path);
+    bool trace_stop();
+    FaultData fault() const;
+
+    uint64_t now() const { return engine_->now(); }
+    uint32_t lines() const { return engine_->lines(); }
+    std::array<uint64_t, kAxiChannels> beats() const { return engine_->beats(); }
+
+    void inject(uint8_t channel, uint64_t first, uint64_t length, bool decode_error);
+    void clear_injected() { engine_->memory().clear_injected(); }
+    void mute(uint8_t channel) { engine_->memory().mute(Channel(channel)); }
+    void unmute() { engine_->memory().unmute(); }
+
+  private:
+    template <class F> bool attempt(F f);
+
+    std::unique_ptr<Engine> engine_;
+    Fault fault_{FaultKind::Internal};
+};
+
+rust::Vec<rust::String> config_names();
+// The width of a configuration's stream and data ports, 0 if there is no such configuration.
+uint32_t config_bus_bytes(rust::Str name);
+// Null if there is no such configuration.
+std::unique_ptr<Handle> create(rust::Str config, const Options& options);
+
+}  // namespace ws

@@ -1,0 +1,58 @@
+//! The border to C++ (`cpp/bridge.h`).
+
+#[cxx::bridge(namespace = "ws")]
+pub(crate) mod ffi {
+    /// What a simulation is made with. Units as in [`crate::SimOptions`].
+    struct Options {
+        memory: usize,
+        length: u64,
+        base: u64,
+        latency: u32,
+        max_outstanding: u32,
+        bandwidth_beats: u32,
+        bandwidth_cycles: u32,
+        refresh_interval: u32,
+        refresh_cycles: u32,
+        stall: [u32; 15],
+        watchdog: u64,
+        seed: u64,
+    }
+
+    /// Why a call did not go well.
+    struct FaultData {
+        kind: u8,
+        channel: u8,
+        cycle: u64,
+        line: u32,
+        file: String,
+        message: String,
+    }
+
+    unsafe extern "C++" {
+        include!("weightstream-sim/cpp/bridge.h");
+
+        type Handle;
+
+        fn config_names() -> Vec<String>;
+        fn config_bus_bytes(name: &str) -> u32;
+        fn create(config: &str, options: &Options) -> UniquePtr<Handle>;
+
+        fn ok(&self) -> bool;
+        fn read32(self: Pin<&mut Handle>, addr: u32, value: &mut u32) -> bool;
+        fn write32(self: Pin<&mut Handle>, addr: u32, value: u32) -> bool;
+        fn run(self: Pin<&mut Handle>, cycles: u64, lines: u32, levels: &mut u32) -> bool;
+        fn reset(self: Pin<&mut Handle>, cycles: u32) -> bool;
+        fn trace_start(self: Pin<&mut Handle>, path: &str) -> bool;
+        fn trace_stop(self: Pin<&mut Handle>) -> bool;
+        fn fault(&self) -> FaultData;
+
+        fn now(&self) -> u64;
+        fn lines(&self) -> u32;
+        fn beats(&self) -> [u64; 15];
+
+        fn inject(self: Pin<&mut Handle>, channel: u8, first: u64, length: u64, decode_error: bool);
+        fn clear_injected(self: Pin<&mut Handle>);
+        fn mute(self: Pin<&mut Handle>, channel: u8);
+        fn unmute(self: Pin<&mut Handle>);
+    }
+}

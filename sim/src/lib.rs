@@ -1,0 +1,23 @@
+//! The accelerator's RTL, simulated cycle by cycle with Verilator.
+//!
+//! The clock loop, the memory behind the AXI ports and the protocol checks are C++, reached in
+//! calls that run many cycles. Every error of the RTL or the run is a [`SimError`]; nothing ends
+//! the process.
+
+mod bridge;
+mod channel;
+mod error;
+mod options;
+mod sim;
+
+#[cfg(feature = "testbench")]
+#[doc(hidden)]
+pub mod probe;
+
+// Links the runtime; it has no Rust interface.
+use weightstream_verilated as _;
+
+pub use channel::Channel;
+pub use error::SimError;
+pub use options::{DeviceMemory, SimOptions};
+pub use sim::{ErrorResponse, Lines, Sim, configs};
