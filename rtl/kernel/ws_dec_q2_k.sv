@@ -1,0 +1,36 @@
+// Block decoder, Q2_K: 16 bytes of scales (low nibble: scale, high: minimum, one a 16 weights),
+// 64 bytes of 2-bit q, fp16 d, fp16 dmin. w = q sc d - mn dmin.
+//
+// In each half of the block, weight 32 j + l is in bits 2 j of byte l.
+// Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
+module ws_dec_q2_k
+  import ws_pkg::*;
+  import ws_kernel_pkg::*;
+(
+  input  logic                  sel_i,
+  input  logic [2:0]            unit_i,   // which 32 of the 256
+  input  logic [8*BytesQ2_K-1:0] blk_i,
+  output dec_t                  dec_o
+);
+
+  logic [255:0] half;
+  logic [15:0]  scales;
+
+  always_comb begin
+    dec_o  = '0;
+    half   = '0;
+    scales = '0;
+    if (sel_i) begin
+      half        = unit_i[2] ? blk_i[639:384] : blk_i[383:128];
+      scales      = blk_i[{3'b000, unit_i, 4'b0000} +: 16];
+      dec_o.q     = (half >> {unit_i[1:0], 1'b0}) & {32{8'h03}};
+      dec_o.d     = blk_i[655:640];
+      dec_o.m     = {~blk_i[671], blk_i[670:656]};
+      dec_o.sc_lo = {4'b0000, scales[3:0]};
+      dec_o.sc_hi = {4'b0000, scales[11:8]};
+      dec_o.mn_lo = {2'b00, scales[7:4]};
+      dec_o.mn_hi = {2'b00, scales[15:12]};
+    end
+  end
+
+endmodule

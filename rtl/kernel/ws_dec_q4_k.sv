@@ -1,0 +1,41 @@
+// Block decoder, Q4_K: fp16 d, fp16 dmin, 12 bytes of 6-bit scales and minima (one pair a 32
+// weights), 128 bytes of nibbles. w = q sc d - mn dmin.
+//
+// Each 32 bytes hold 64 weights: the first 32 in the low nibbles, the others in the high ones.
+// Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
+module ws_dec_q4_k
+  import ws_pkg::*;
+  import ws_kernel_pkg::*;
+(
+  input  logic                  sel_i,
+  input  logic [2:0]            unit_i,   // which 32 of the 256
+  input  logic [8*BytesQ4_K-1:0] blk_i,
+  output dec_t                  dec_o
+);
+
+  logic [5:0]   scale, minimum;
+  logic [255:0] quarter;
+
+  ws_dec_scales_k4 u_scales (
+    .scales_i (blk_i[127:32]),
+    .unit_i,
+    .scale_o  (scale),
+    .minimum_o(minimum)
+  );
+
+  always_comb begin
+    dec_o   = '0;
+    quarter = '0;
+    if (sel_i) begin
+      quarter     = blk_i[11'd128 + {1'b0, unit_i[2:1], 8'd0} +: 256];
+      dec_o.q     = (quarter >> {unit_i[0], 2'b00}) & {32{8'h0F}};
+      dec_o.d     = blk_i[15:0];
+      dec_o.m     = {~blk_i[31], blk_i[30:16]};
+      dec_o.sc_lo = {2'b00, scale};
+      dec_o.sc_hi = {2'b00, scale};
+      dec_o.mn_lo = minimum;
+      dec_o.mn_hi = minimum;
+    end
+  end
+
+endmodule

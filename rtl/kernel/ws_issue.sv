@@ -1,0 +1,108 @@
+// Turns a group into issue slots of the lanes, one a cycle: for each step (Lanes times 32 weights)
+// one slot a column, so that the weights are decoded once.
+//
+// The lanes behind it never stall. Slots that end a row, and the four slots of a footer, each
+// produce a word; they are issued only when the result buffer is sure to have room for it. Weights
+// wait until the activations issued before them are in the memory.
+//
+// Latency 0: the slot is a function of the group and this module's counters.
+module ws_issue
+  import ws_kernel_pkg::*;
+#(
+  parameter int unsigned Lanes = 1,
+  parameter int unsigned MaxCols = 4,
+  parameter int unsigned Stride = 512,     // addresses of a column
+  parameter int unsigned Credits = 64,     // words of the result buffer
+  localparam int unsigned AddrW = index_width(MaxCols * Stride),
+  localparam int unsigned ColW = index_width(MaxCols),
+  localparam int unsigned Steps = 8 / Lanes
+) (
+  input  logic             clk_i,
+  input  logic             rst_ni,
+
+  // Group.
+  input  logic             valid_i,
+  input  logic [1:0]       kind_i,
+  input  logic             super_i,        // a block of 256
+  input  logic             first_i,
+  input  logic             last_i,
+  input  logic [AddrW-1:0] addr_i,
+  input  logic [ColW-1:0]  cols_m1_i,
+  output logic             done_o,
+
+  // Slot.
+  output logic             store_o,        // activations to be stored at addr_o
+  output logic             weight_o,       // weights to be multiplied
+  output logic             footer_o,       // footer word `word_o`
+  output logic             fresh_o,        // the first slot of its weights
+  output logic             first_o,        // of its row and column
+  output logic             last_o,         // of its row and column
+  output logic [2:0]       step_o,
+  output logic [1:0]       word_o,
+  output logic [ColW-1:0]  col_o,
+  output logic [AddrW-1:0] addr_o,
+
+  input  logic             store_busy_i,   // activations are on their way to the memory
+  input  logic             word_pop_i      // a word has left the result buffer
+);
+
+  localparam int unsigned CreditW = $clog2(Credits + 1);
+
+  logic [ColW-1:0]    col_q;
+  logic [2:0]         step_q;              // of the block, or word of the footer
+  logic [AddrW-1:0]   offset_q, offset_next;
+  logic [CreditW-1:0] used_q;
+  logic               room_q;
+  logic               go, makes_word, col_last, step_last;
+
+  assign col_last    = kind_i != KindWeight || col_q == cols_m1_i;
+  assign step_last   = kind_i == KindFooter ? step_q == 3'd3
+                     : kind_i == KindAct || !super_i || step_q == 3'(Steps - 1);
+  assign makes_word  = kind_i == KindFooter || (kind_i == KindWeight && last_i && step_last);
+  assign go          = valid_i && (!makes_word || room_q) && !(kind_i == KindWeight && store_busy_i);
+  assign done_o      = go && col_last && step_last;
+  assign offset_next = col_last ? AddrW'(step_q) + 1'b1 : offset_q + AddrW'(Stride);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      col_q    <= '0;
+      step_q   <= '0;
+      offset_q <= '0;
+    end else if (go) begin
+      col_q    <= col_last ? '0 : col_q + 1'b1;
+      step_q   <= !col_last ? step_q : step_last ? '0 : step_q + 1'b1;
+      offset_q <= col_last && step_last ? '0 : offset_next;
+    end
+  end
+
+  // ---------------------------------------------------------------- credits
+  logic [CreditW-1:0] used_d;
+  assign used_d = used_q + CreditW'(go && makes_word) - CreditW'(word_pop_i);
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) begin
+      used_q <= '0;
+      room_q <= 1'b1;
+    end else begin
+      used_q <= used_d;
+      room_q <= used_d != CreditW'(Credits);
+    end
+  end
+
+  assign store_o  = go && kind_i == KindAct;
+  assign weight_o = go && kind_i == KindWeight;
+  assign footer_o = go && kind_i == KindFooter;
+  assign fresh_o  = col_q == '0;
+  assign first_o  = first_i && step_q == '0;
+  assign last_o   = last_i && step_last;
+  assign step_o   = step_q;
+  assign word_o   = step_q[1:0];
+  assign col_o    = col_q;
+  assign addr_o   = addr_i + offset_q;
+
+`ifndef SYNTHESIS
+  a_credits : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      used_q <= CreditW'(Credits) && !(word_pop_i && used_q == '0));
+`endif
+
+endmodule

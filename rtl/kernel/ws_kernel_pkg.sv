@@ -1,0 +1,142 @@
+// What the kernel's modules share among themselves: the table of weight types, the decoded form of
+// 32 weights, and byte-lane helpers.
+//
+// A weight type is added by one module ws_dec_<type>.sv, its line in ws_decode.sv and its row in
+// each of the two tables here.
+package ws_kernel_pkg;
+
+  import ws_pkg::*;
+
+  // ---------------------------------------------------------------- decoded weights
+  // 32 weights, w[i] = q[i] * sc * d + mn * m, with sc and mn of its half (lo: 0 to 15, hi: 16 to
+  // 31). Formats without a minimum leave m and mn at 0; those that subtract it negate m.
+  typedef struct packed {
+    logic [255:0]      q;      // 32 signed bytes, weight 0 lowest
+    logic [15:0]       d;      // fp16
+    logic [15:0]       m;      // fp16
+    logic signed [7:0] sc_lo;
+    logic signed [7:0] sc_hi;
+    logic [5:0]        mn_lo;
+    logic [5:0]        mn_hi;
+  } dec_t;
+
+  // What a group of bytes on its way to the lanes is.
+  typedef enum logic [1:0] {
+    KindAct    = 2'd0,  // activations, to be stored
+    KindWeight = 2'd1,  // weights
+    KindFooter = 2'd2   // no bytes: the job ends here
+  } kind_e;
+
+  // ---------------------------------------------------------------- table of weight types
+  // Bytes in a block; 0 for a number that is no type.
+  function automatic int unsigned block_bytes(input int unsigned weight_type);
+    case (weight_type)
+      TypeQ4_0: block_bytes = BytesQ4_0;
+      TypeQ4_1: block_bytes = BytesQ4_1;
+      TypeQ5_0: block_bytes = BytesQ5_0;
+      TypeQ5_1: block_bytes = BytesQ5_1;
+      TypeQ8_0: block_bytes = BytesQ8_0;
+      TypeQ2_K: block_bytes = BytesQ2_K;
+      TypeQ3_K: block_bytes = BytesQ3_K;
+      TypeQ4_K: block_bytes = BytesQ4_K;
+      TypeQ5_K: block_bytes = BytesQ5_K;
+      TypeQ6_K: block_bytes = BytesQ6_K;
+      default:  block_bytes = 0;
+    endcase
+  endfunction
+
+  // Weights in a block.
+  function automatic int unsigned block_weights(input int unsigned weight_type);
+    case (weight_type)
+      TypeQ4_0: block_weights = WeightsQ4_0;
+      TypeQ4_1: block_weights = WeightsQ4_1;
+      TypeQ5_0: block_weights = WeightsQ5_0;
+      TypeQ5_1: block_weights = WeightsQ5_1;
+      TypeQ8_0: block_weights = WeightsQ8_0;
+      TypeQ2_K: block_weights = WeightsQ2_K;
+      TypeQ3_K: block_weights = WeightsQ3_K;
+      TypeQ4_K: block_weights = WeightsQ4_K;
+      TypeQ5_K: block_weights = WeightsQ5_K;
+      TypeQ6_K: block_weights = WeightsQ6_K;
+      default:  block_weights = 0;
+    endcase
+  endfunction
+
+  // ---------------------------------------------------------------- what follows from it
+  // Bytes that the realignment stage takes out of the stream in a cycle. At least a bus word for
+  // every type: whole blocks where 32 weights are a block, even pieces where 256 are.
+  function automatic int unsigned extract_bytes(input int unsigned bus_bytes);
+    extract_bytes = bus_bytes <= 16 ? BytesQ8_0 : bus_bytes == 32 ? 48 : 96;
+  endfunction
+
+  // log2 of the number of 32-weight blocks taken in a cycle.
+  function automatic int unsigned log_blocks(input int unsigned weight_type,
+                                             input int unsigned lanes, input int unsigned extract);
+    log_blocks = 0;
+    if (block_weights(weight_type) == 32) begin
+      if (lanes >= 4 && block_bytes(weight_type) * 4 <= extract) log_blocks = 2;
+      else if (lanes >= 2 && block_bytes(weight_type) * 2 <= extract) log_blocks = 1;
+    end
+  endfunction
+
+  // Pieces in which a block of 256 weights is taken; 1 for the others.
+  function automatic int unsigned block_pieces(input int unsigned weight_type,
+                                               input int unsigned extract);
+    block_pieces = 1;
+    if (block_weights(weight_type) == 256) begin
+      block_pieces = (block_bytes(weight_type) + extract - 1) / extract;
+    end
+  endfunction
+
+  // The most pieces of a block among the types of a mask.
+  function automatic int unsigned most_pieces(input logic [15:0] types, input int unsigned extract);
+    most_pieces = 1;
+    for (int unsigned t = 0; t < 16; t++) begin
+      if (types[t] && block_pieces(t, extract) > most_pieces) begin
+        most_pieces = block_pieces(t, extract);
+      end
+    end
+  endfunction
+
+  // Width of an index into n things, at least 1.
+  function automatic int unsigned index_width(input int unsigned n);
+    index_width = n > 1 ? $clog2(n) : 1;
+  endfunction
+
+  // ---------------------------------------------------------------- byte lanes
+  // Low and high nibbles of 16 bytes as 32 bytes, as Q4_0, Q4_1, Q5_0 and Q5_1 have them.
+  function automatic logic [255:0] nibbles(input logic [127:0] v);
+    nibbles = {(v >> 4) & {16{8'h0F}}, v & {16{8'h0F}}};
+  endfunction
+
+  // Bit i of v as bit 4 of byte i.
+  function automatic logic [255:0] fifth_bits(input logic [31:0] v);
+    for (int i = 0; i < 32; i++) fifth_bits[8*i +: 8] = {3'b0, v[i], 4'b0};
+  endfunction
+
+  // Each byte's low 3, 4, 5 or 6 bits taken as a signed number; the bits above must be 0.
+  function automatic logic [255:0] sext3(input logic [255:0] v);
+    logic [255:0] s;
+    s = v & {32{8'h04}};
+    sext3 = v | (s << 1) | (s << 2) | (s << 3) | (s << 4) | (s << 5);
+  endfunction
+
+  function automatic logic [255:0] sext4(input logic [255:0] v);
+    logic [255:0] s;
+    s = v & {32{8'h08}};
+    sext4 = v | (s << 1) | (s << 2) | (s << 3) | (s << 4);
+  endfunction
+
+  function automatic logic [255:0] sext5(input logic [255:0] v);
+    logic [255:0] s;
+    s = v & {32{8'h10}};
+    sext5 = v | (s << 1) | (s << 2) | (s << 3);
+  endfunction
+
+  function automatic logic [255:0] sext6(input logic [255:0] v);
+    logic [255:0] s;
+    s = v & {32{8'h20}};
+    sext6 = v | (s << 1) | (s << 2);
+  endfunction
+
+endpackage
