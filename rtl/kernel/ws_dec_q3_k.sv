@@ -6,14 +6,18 @@
 // i mod 8 (high one from 8 on) and its high 2 in bits 2 (i / 4) of byte 8 + i mod 4.
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
 module ws_dec_q3_k
-  import ws_pkg::*;
   import ws_kernel_pkg::*;
-(
-  input  logic                  sel_i,
-  input  logic [2:0]            unit_i,   // which 32 of the 256
-  input  logic [8*BytesQ3_K-1:0] blk_i,
-  output dec_t                  dec_o
+#(
+  parameter int unsigned GroupBits = 1680
+) (
+  input  logic                 sel_i,
+  input  logic [2:0]           unit_i,   // which 32 of the 256
+  input  logic [GroupBits-1:0] blk_i,    // the block in its low bits
+  output dec_t                 dec_o
 );
+
+  logic unused_blk;
+  assign unused_blk = ^blk_i;
 
   logic [255:0] half, third;
   logic [95:0]  scales;

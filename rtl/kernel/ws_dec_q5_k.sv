@@ -5,14 +5,18 @@
 // Weight 32 u + l has its fifth bit in bit u of byte l.
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
 module ws_dec_q5_k
-  import ws_pkg::*;
   import ws_kernel_pkg::*;
-(
-  input  logic                  sel_i,
-  input  logic [2:0]            unit_i,   // which 32 of the 256
-  input  logic [8*BytesQ5_K-1:0] blk_i,
-  output dec_t                  dec_o
+#(
+  parameter int unsigned GroupBits = 1680
+) (
+  input  logic                 sel_i,
+  input  logic [2:0]           unit_i,   // which 32 of the 256
+  input  logic [GroupBits-1:0] blk_i,    // the block in its low bits
+  output dec_t                 dec_o
 );
+
+  logic unused_blk;
+  assign unused_blk = ^blk_i;
 
   logic [5:0]   scale, minimum;
   logic [255:0] quarter, fifth;
@@ -29,7 +33,12 @@ module ws_dec_q5_k
     quarter = '0;
     fifth   = '0;
     if (sel_i) begin
-      quarter     = blk_i[11'd384 + {1'b0, unit_i[2:1], 8'd0} +: 256];
+      unique case (unit_i[2:1])
+        2'd0: quarter = blk_i[384 +: 256];
+        2'd1: quarter = blk_i[640 +: 256];
+        2'd2: quarter = blk_i[896 +: 256];
+        2'd3: quarter = blk_i[1152 +: 256];
+      endcase
       fifth       = (blk_i[383:128] >> unit_i) & {32{8'h01}};
       dec_o.q     = ((quarter >> {unit_i[0], 2'b00}) & {32{8'h0F}}) | (fifth << 4);
       dec_o.d     = blk_i[15:0];

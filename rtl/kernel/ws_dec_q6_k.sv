@@ -5,31 +5,44 @@
 // j < 2, high otherwise) and its high part in bits 2 j of byte l.
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
 module ws_dec_q6_k
-  import ws_pkg::*;
   import ws_kernel_pkg::*;
-(
-  input  logic                  sel_i,
-  input  logic [2:0]            unit_i,   // which 32 of the 256
-  input  logic [8*BytesQ6_K-1:0] blk_i,
-  output dec_t                  dec_o
+#(
+  parameter int unsigned GroupBits = 1680
+) (
+  input  logic                 sel_i,
+  input  logic [2:0]           unit_i,   // which 32 of the 256
+  input  logic [GroupBits-1:0] blk_i,    // the block in its low bits
+  output dec_t                 dec_o
 );
 
+  logic unused_blk;
+  assign unused_blk = ^blk_i;
+
   logic [255:0] low, high;
-  logic [15:0]  scales;
+  logic [127:0] scales;
+  logic [15:0]  pair;
 
   always_comb begin
     dec_o  = '0;
     low    = '0;
     high   = '0;
     scales = '0;
+    pair   = '0;
     if (sel_i) begin
-      low         = blk_i[{1'b0, unit_i[2], unit_i[0], 8'd0} +: 256] >> {unit_i[1], 2'b00};
+      unique case ({unit_i[2], unit_i[0]})
+        2'd0: low = blk_i[0 +: 256];
+        2'd1: low = blk_i[256 +: 256];
+        2'd2: low = blk_i[512 +: 256];
+        2'd3: low = blk_i[768 +: 256];
+      endcase
+      low         = low >> {unit_i[1], 2'b00};
       high        = (unit_i[2] ? blk_i[1535:1280] : blk_i[1279:1024]) >> {unit_i[1:0], 1'b0};
-      scales      = blk_i[11'd1536 + {4'b0000, unit_i, 4'b0000} +: 16];
+      scales      = blk_i[1663:1536];
+      pair        = scales[{unit_i, 4'b0000} +: 16];
       dec_o.q     = sext6(((low & {32{8'h0F}}) | ((high & {32{8'h03}}) << 4)) ^ {32{8'h20}});
       dec_o.d     = blk_i[1679:1664];
-      dec_o.sc_lo = scales[7:0];
-      dec_o.sc_hi = scales[15:8];
+      dec_o.sc_lo = pair[7:0];
+      dec_o.sc_hi = pair[15:8];
     end
   end
 

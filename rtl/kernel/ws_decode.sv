@@ -26,52 +26,116 @@ module ws_decode
              * (Lane % (1 << log_blocks(weight_type, Lanes, ExtBytes)));
   endfunction
 
-  // The last piece of the largest block ends before the group does.
-  logic unused_group;
-  assign unused_group = ^group_i;
-
-  logic [2:0] unit;
+  logic [2:0] unit;  // which 32 of a block of 256
+  logic       unused_unit;
   assign unit = 3'(step_i << $clog2(Lanes)) | 3'(Lane);
+  assign unused_unit = ^unit;
 
-  dec_t [15:0] dec;
+  dec_t q4_0, q4_1, q5_0, q5_1, q8_0, q2_k, q3_k, q4_k, q5_k, q6_k;
 
-  for (genvar t = 0; t < 16; t++) begin : gen_type
-    // Activations come as Q8_0, so that decoder is always there.
-    localparam bit Built = (Types[t] || t == TypeQ8_0) && block_bytes(t) != 0;
-    localparam int unsigned At = block_weights(t) == 32 ? block_at(t) : 0;
-    localparam int unsigned Bits = 8 * block_bytes(t);
-    logic sel;
-    assign sel = type_i == 4'(t);
-    if (!Built) begin : gen_none
-      logic unused_sel;
-      assign unused_sel = sel;
-      assign dec[t] = '0;
-    end else if (t == TypeQ4_0) begin : gen_q4_0
-      ws_dec_q4_0 u_dec (.sel_i(sel), .blk_i(group_i[At +: Bits]), .dec_o(dec[t]));
-    end else if (t == TypeQ4_1) begin : gen_q4_1
-      ws_dec_q4_1 u_dec (.sel_i(sel), .blk_i(group_i[At +: Bits]), .dec_o(dec[t]));
-    end else if (t == TypeQ5_0) begin : gen_q5_0
-      ws_dec_q5_0 u_dec (.sel_i(sel), .blk_i(group_i[At +: Bits]), .dec_o(dec[t]));
-    end else if (t == TypeQ5_1) begin : gen_q5_1
-      ws_dec_q5_1 u_dec (.sel_i(sel), .blk_i(group_i[At +: Bits]), .dec_o(dec[t]));
-    end else if (t == TypeQ8_0) begin : gen_q8_0
-      ws_dec_q8_0 u_dec (.sel_i(sel), .blk_i(group_i[At +: Bits]), .dec_o(dec[t]));
-    end else if (t == TypeQ2_K) begin : gen_q2_k
-      ws_dec_q2_k u_dec (.sel_i(sel), .unit_i(unit), .blk_i(group_i[Bits-1:0]), .dec_o(dec[t]));
-    end else if (t == TypeQ3_K) begin : gen_q3_k
-      ws_dec_q3_k u_dec (.sel_i(sel), .unit_i(unit), .blk_i(group_i[Bits-1:0]), .dec_o(dec[t]));
-    end else if (t == TypeQ4_K) begin : gen_q4_k
-      ws_dec_q4_k u_dec (.sel_i(sel), .unit_i(unit), .blk_i(group_i[Bits-1:0]), .dec_o(dec[t]));
-    end else if (t == TypeQ5_K) begin : gen_q5_k
-      ws_dec_q5_k u_dec (.sel_i(sel), .unit_i(unit), .blk_i(group_i[Bits-1:0]), .dec_o(dec[t]));
-    end else if (t == TypeQ6_K) begin : gen_q6_k
-      ws_dec_q6_k u_dec (.sel_i(sel), .unit_i(unit), .blk_i(group_i[Bits-1:0]), .dec_o(dec[t]));
-    end
+  if (Types[TypeQ4_0]) begin : gen_q4_0
+    ws_dec_q4_0 u_dec (
+      .sel_i (type_i == TypeQ4_0[3:0]),
+      .blk_i (group_i[block_at(TypeQ4_0) +: 8*BytesQ4_0]),
+      .dec_o (q4_0)
+    );
+  end else begin : gen_no_q4_0
+    assign q4_0 = '0;
   end
 
-  always_comb begin
-    dec_o = '0;
-    for (int t = 0; t < 16; t++) dec_o = dec_o | dec[t];
+  if (Types[TypeQ4_1]) begin : gen_q4_1
+    ws_dec_q4_1 u_dec (
+      .sel_i (type_i == TypeQ4_1[3:0]),
+      .blk_i (group_i[block_at(TypeQ4_1) +: 8*BytesQ4_1]),
+      .dec_o (q4_1)
+    );
+  end else begin : gen_no_q4_1
+    assign q4_1 = '0;
   end
+
+  if (Types[TypeQ5_0]) begin : gen_q5_0
+    ws_dec_q5_0 u_dec (
+      .sel_i (type_i == TypeQ5_0[3:0]),
+      .blk_i (group_i[block_at(TypeQ5_0) +: 8*BytesQ5_0]),
+      .dec_o (q5_0)
+    );
+  end else begin : gen_no_q5_0
+    assign q5_0 = '0;
+  end
+
+  if (Types[TypeQ5_1]) begin : gen_q5_1
+    ws_dec_q5_1 u_dec (
+      .sel_i (type_i == TypeQ5_1[3:0]),
+      .blk_i (group_i[block_at(TypeQ5_1) +: 8*BytesQ5_1]),
+      .dec_o (q5_1)
+    );
+  end else begin : gen_no_q5_1
+    assign q5_1 = '0;
+  end
+
+  // Activations come in this format, so it is always there.
+  ws_dec_q8_0 u_q8_0 (
+    .sel_i(type_i == TypeQ8_0[3:0]),
+    .blk_i(group_i[block_at(TypeQ8_0) +: 8*BytesQ8_0]),
+    .dec_o(q8_0)
+  );
+
+  if (Types[TypeQ2_K]) begin : gen_q2_k
+    ws_dec_q2_k #(.GroupBits(GroupBits)) u_dec (
+      .sel_i (type_i == TypeQ2_K[3:0]),
+      .unit_i(unit),
+      .blk_i (group_i),
+      .dec_o (q2_k)
+    );
+  end else begin : gen_no_q2_k
+    assign q2_k = '0;
+  end
+
+  if (Types[TypeQ3_K]) begin : gen_q3_k
+    ws_dec_q3_k #(.GroupBits(GroupBits)) u_dec (
+      .sel_i (type_i == TypeQ3_K[3:0]),
+      .unit_i(unit),
+      .blk_i (group_i),
+      .dec_o (q3_k)
+    );
+  end else begin : gen_no_q3_k
+    assign q3_k = '0;
+  end
+
+  if (Types[TypeQ4_K]) begin : gen_q4_k
+    ws_dec_q4_k #(.GroupBits(GroupBits)) u_dec (
+      .sel_i (type_i == TypeQ4_K[3:0]),
+      .unit_i(unit),
+      .blk_i (group_i),
+      .dec_o (q4_k)
+    );
+  end else begin : gen_no_q4_k
+    assign q4_k = '0;
+  end
+
+  if (Types[TypeQ5_K]) begin : gen_q5_k
+    ws_dec_q5_k #(.GroupBits(GroupBits)) u_dec (
+      .sel_i (type_i == TypeQ5_K[3:0]),
+      .unit_i(unit),
+      .blk_i (group_i),
+      .dec_o (q5_k)
+    );
+  end else begin : gen_no_q5_k
+    assign q5_k = '0;
+  end
+
+  if (Types[TypeQ6_K]) begin : gen_q6_k
+    ws_dec_q6_k #(.GroupBits(GroupBits)) u_dec (
+      .sel_i (type_i == TypeQ6_K[3:0]),
+      .unit_i(unit),
+      .blk_i (group_i),
+      .dec_o (q6_k)
+    );
+  end else begin : gen_no_q6_k
+    assign q6_k = '0;
+  end
+
+  assign dec_o = q4_0 | q4_1 | q5_0 | q5_1 | q8_0
+               | q2_k | q3_k | q4_k | q5_k | q6_k;
 
 endmodule

@@ -20,29 +20,11 @@ module ws_dot (
     end
   end
 
-  logic signed [7:0][17:0] quad;
-  for (genvar i = 0; i < 8; i++) begin : gen_dot4
-    ws_dot4 u_dot4 (
-      .clk_i,
-      .mul_i(valid_i[1]),
-      .add_i(valid_i[2]),
-      .a_i  (a_q[32*i +: 32]),
-      .b_i  (b_q[32*i +: 32]),
-      .sum_o(quad[i])
-    );
-  end
-
-  logic signed [19:0] lo_q, hi_q;
-  always_ff @(posedge clk_i) begin
-    if (valid_i[3]) begin
-      lo_q <= (20'($signed(quad[0])) + 20'($signed(quad[1])))
-            + (20'($signed(quad[2])) + 20'($signed(quad[3])));
-      hi_q <= (20'($signed(quad[4])) + 20'($signed(quad[5])))
-            + (20'($signed(quad[6])) + 20'($signed(quad[7])));
-    end
-  end
-
-  assign lo_o = lo_q;
-  assign hi_o = hi_q;
+  ws_dot16 u_lo (
+    .clk_i, .valid_i(valid_i[3:1]), .a_i(a_q[127:0]), .b_i(b_q[127:0]), .sum_o(lo_o)
+  );
+  ws_dot16 u_hi (
+    .clk_i, .valid_i(valid_i[3:1]), .a_i(a_q[255:128]), .b_i(b_q[255:128]), .sum_o(hi_o)
+  );
 
 endmodule

@@ -40,21 +40,21 @@ module ws_group #(
     if (load) user_q <= user_i;
   end
 
-  for (genvar p = 0; p < int'(Pieces); p++) begin : gen_piece
-    logic [8*ExtBytes-1:0] group_q;
-    assign group_o[8*ExtBytes*p +: 8*ExtBytes] = group_q;
-    if (p + 1 < int'(Pieces)) begin : gen_fill
-      logic [8*ExtBytes-1:0] fill_q;
-      always_ff @(posedge clk_i) begin
-        if (valid_i && !piece_last_i && piece_i == PieceW'(p)) fill_q <= raw_i;
-        if (load && piece_i == PieceW'(p)) group_q <= raw_i;
-        else if (load && piece_i > PieceW'(p)) group_q <= fill_q;
+  // Whole vectors, so that the readers see one variable.
+  logic [Pieces*8*ExtBytes-1:0] fill_q, group_q;
+
+  always_ff @(posedge clk_i) begin
+    for (int unsigned p = 0; p < Pieces; p++) begin
+      if (valid_i && !piece_last_i && piece_i == PieceW'(p)) fill_q[8*ExtBytes*p +: 8*ExtBytes] <= raw_i;
+      if (load && piece_i == PieceW'(p)) begin
+        group_q[8*ExtBytes*p +: 8*ExtBytes] <= raw_i;
+      end else if (load && piece_i > PieceW'(p)) begin
+        group_q[8*ExtBytes*p +: 8*ExtBytes] <= fill_q[8*ExtBytes*p +: 8*ExtBytes];
       end
-    end else begin : gen_last
-      always_ff @(posedge clk_i) if (load && piece_i == PieceW'(p)) group_q <= raw_i;
     end
   end
 
+  assign group_o = group_q;
   assign valid_o = valid_q;
   assign user_o  = user_q;
 

@@ -64,6 +64,7 @@ module ws_job_parser
 
   localparam int unsigned LogLanes = $clog2(Lanes);
   localparam int unsigned BlocksW = $clog2(MaxK / 32 + 1);
+  localparam int unsigned StepW = index_width(Stride);
 
   // ---------------------------------------------------------------- header
   logic        header_clear, header_word, header_last;
@@ -325,8 +326,8 @@ module ws_job_parser
   end
 
   // ---------------------------------------------------------------- labels
-  logic [BlocksW-1:0] step;
-  logic [1:0]         first_lane, count_m1;
+  logic [StepW-1:0] step;
+  logic [1:0]       first_lane, count_m1;
 
   assign kind_o       = state_q == StActs ? KindAct : state_q == StWeights ? KindWeight : KindFooter;
   assign type_o       = type_q;
@@ -338,7 +339,8 @@ module ws_job_parser
 
   // Lane l holds the blocks whose number is l modulo Lanes, so a group of fewer blocks than lanes
   // takes the lanes from that of its first block on.
-  assign step       = super_q ? group_q << (3 - LogLanes) : group_q >> (2'(LogLanes) - log_q);
+  assign step       = StepW'(super_q ? group_q << (3 - LogLanes)
+                                     : group_q >> (2'(LogLanes) - log_q));
   assign first_lane = 2'(group_q << log_q) & 2'(Lanes - 1);
   assign count_m1   = group_last ? tail_m1_q : ~(2'b11 << log_q);
   assign lanes_o    = super_q ? '1 : Lanes'((4'b1111 >> (2'd3 - count_m1)) << first_lane);

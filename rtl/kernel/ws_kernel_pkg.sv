@@ -11,13 +11,13 @@ package ws_kernel_pkg;
   // 32 weights, w[i] = q[i] * sc * d + mn * m, with sc and mn of its half (lo: 0 to 15, hi: 16 to
   // 31). Formats without a minimum leave m and mn at 0; those that subtract it negate m.
   typedef struct packed {
-    logic [255:0]      q;      // 32 signed bytes, weight 0 lowest
-    logic [15:0]       d;      // fp16
-    logic [15:0]       m;      // fp16
-    logic signed [7:0] sc_lo;
-    logic signed [7:0] sc_hi;
-    logic [5:0]        mn_lo;
     logic [5:0]        mn_hi;
+    logic [5:0]        mn_lo;
+    logic signed [7:0] sc_hi;
+    logic signed [7:0] sc_lo;
+    logic [15:0]       m;      // fp16
+    logic [15:0]       d;      // fp16
+    logic [255:0]      q;      // 32 signed bytes, weight 0 lowest
   } dec_t;
 
   // What a group of bytes on its way to the lanes is.

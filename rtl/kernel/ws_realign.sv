@@ -188,17 +188,13 @@ module ws_realign #(
   end
 
   // ---------------------------------------------------------------- word select, byte shift
-  logic [8*BusBytes*WinWords-1:0] window;
-  logic                           sel_valid_q, raw_valid_q;
-  logic [8*WinBytes-1:0]          sel_q;
-  logic [PosW-1:0]                sel_pos_q;
-  logic [UserWidth-1:0]           sel_user_q, raw_user_q;
-  logic [8*ExtBytes-1:0]          raw_q;
-  logic                           sel_go, raw_go;
+  logic                  sel_valid_q, raw_valid_q;
+  logic [8*BusBytes*WinWords-1:0] sel_q;
+  logic [PosW-1:0]       sel_pos_q;
+  logic [UserWidth-1:0]  sel_user_q, raw_user_q;
+  logic [8*ExtBytes-1:0] raw_q;
+  logic                  sel_go, raw_go;
 
-  for (genvar i = 0; i < int'(WinWords); i++) begin : gen_window
-    assign window[8*BusBytes*i +: 8*BusBytes] = word_q[rd_q + IndexW'(i)];
-  end
 
   assign raw_go       = !raw_valid_q || raw_ready_i;
   assign sel_go       = !sel_valid_q || raw_go;
@@ -213,7 +209,9 @@ module ws_realign #(
       if (raw_go) raw_valid_q <= sel_valid_q;
     end
     if (push_i) begin
-      sel_q      <= window[8*WinBytes-1:0];
+      for (int unsigned i = 0; i < WinWords; i++) begin
+        sel_q[8*BusBytes*i +: 8*BusBytes] <= word_q[rd_q + IndexW'(i)];
+      end
       sel_pos_q  <= pos_q;
       sel_user_q <= user_i;
     end
@@ -226,11 +224,6 @@ module ws_realign #(
   assign raw_valid_o = raw_valid_q;
   assign raw_o       = raw_q;
   assign raw_user_o  = raw_user_q;
-
-  if (WinBytes < BusBytes * WinWords) begin : gen_unused
-    logic unused_window;
-    assign unused_window = ^window[8*BusBytes*WinWords-1:8*WinBytes];
-  end
 
 `ifndef SYNTHESIS
   a_take_held : assert property (@(posedge clk_i) disable iff (!rst_ni)
