@@ -1,0 +1,3 @@
+ws_pkg.sv
+kernel/ws_kernel_pkg.sv
+-y kernel

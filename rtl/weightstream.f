@@ -1,0 +1,4 @@
+-F dma.f
+-F kernel.f
+ws_axil_demux.sv
+weightstream.sv
