@@ -14,12 +14,14 @@ struct Config {
     blocks_per_cycle: u32,
 }
 
-/// One line a configuration.
+/// One line a configuration, the default one first.
+#[rustfmt::skip]
 const CONFIGS: &[Config] = &[
-    // Config { name: "w128b1", files: "weightstream.f", bus_width: 128, blocks_per_cycle: 1 },
+    Config { name: "w128b1", files: "weightstream.f", bus_width: 128, blocks_per_cycle: 1 },
 ];
 
 /// With a loop in place of the kernel, for the DMA engine's own tests.
+#[rustfmt::skip]
 const TESTBENCH_CONFIGS: &[Config] = &[Config {
     name: "loop128",
     files: "dma_tb.f",
@@ -37,7 +39,10 @@ fn main() {
 fn build() -> Result<(), String> {
     let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap());
     let out = PathBuf::from(env::var("OUT_DIR").unwrap());
-    let rtl = here.join("../rtl");
+    let rtl = here
+        .parent()
+        .ok_or("no folder above this crate")?
+        .join("rtl");
     for path in ["build.rs", "cpp", "src/bridge.rs", "src/probe.rs", "../rtl"] {
         println!("cargo::rerun-if-changed={path}");
     }

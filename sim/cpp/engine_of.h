@@ -88,11 +88,15 @@ template <class Model, class Root> class EngineOf final : public Engine {
             r.s_axi_ctrl_awvalid = r.s_axi_ctrl_wvalid = r.s_axi_ctrl_arvalid = 0;
             r.s_axi_ctrl_bready = r.s_axi_ctrl_rready = 0;
             drive();
-            // The accelerator sees its reset at the first edge, so its outputs count after it.
+            // The accelerator sees its reset at the first edge, and may register it once. Until
+            // then its outputs and its assertions' inputs are noise.
             look_ = false;
+            context_->assertOn(false);
             cycle();
             look_ = true;
-            for (uint32_t i = 1; i < cycles; ++i) cycle();
+            cycle();
+            context_->assertOn(true);
+            for (uint32_t i = 2; i < cycles; ++i) cycle();
             reset_ = false;
             r.aresetn = 1;
             last_move_ = now_;

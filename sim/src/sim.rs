@@ -167,9 +167,9 @@ impl Sim {
         Ok(Lines::from_bits(levels))
     }
 
-    /// Holds `aresetn` low for so many cycles (at least 1). The memory forgets all transfers.
+    /// Holds `aresetn` low for so many cycles (at least 4). The memory forgets all transfers.
     pub fn reset(&mut self, cycles: u32) -> Result<(), SimError> {
-        let good = self.pin().reset(cycles.max(1));
+        let good = self.pin().reset(cycles.max(4));
         self.check(good)
     }
 

@@ -2,6 +2,8 @@
 //! DMA engine's registers as the tests use them.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+pub mod jobs;
+
 use std::{
     alloc::{Layout, alloc, dealloc},
     ptr::NonNull,
