@@ -154,8 +154,13 @@ fn help(shared: &Shared, asleep: &AtomicBool) {
             continue;
         }
         looks += 1;
-        if looks % LOOKS != 0 || idle_since.elapsed() < SPIN {
+        if looks % LOOKS != 0 {
             std::hint::spin_loop();
+            continue;
+        }
+        if idle_since.elapsed() < SPIN {
+            // Whoever has work for this core goes first, above all the pool's owner.
+            thread::yield_now();
             continue;
         }
         asleep.store(true, Ordering::SeqCst);
