@@ -20,9 +20,11 @@ pub fn fixed(bits: u16) -> Option<i64> {
     })
 }
 
+/// 2^-48, what sums count.
+pub const UNIT: f32 = f32::from_bits((127 - 48) << 23);
+
 /// The fp32 nearest to `sum` times 2^-48, ties to even. Neither overflows nor goes subnormal.
 pub fn round(sum: i128) -> f32 {
-    const UNIT: f32 = f32::from_bits((127 - 48) << 23);
     sum as f32 * UNIT
 }
 
