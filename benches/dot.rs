@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main};
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, RngExt, SeedableRng};
 use weightstream::dma::{Buffer, Coherence, Heap, SimMemory};
-use weightstream::quant::{WeightType, q8_0_row_bytes};
+use weightstream::quant::{WeightType, q8_0_row_bytes, quantize_q8_0};
 use weightstream::regs::axi_dma::{
     CURDESC, CURDESC_MSB, DMACR, MM2S, S2MM, TAILDESC, TAILDESC_MSB, cr, desc,
 };
@@ -240,5 +240,19 @@ fn bench_jobs(c: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, bench_read, bench_jobs);
+/// Activations of a column, as the host quantises them.
+fn bench_quantize(c: &mut Criterion) {
+    let mut group = group(c, "quantize");
+    for k in [576, 1536] {
+        let mut rng = SmallRng::seed_from_u64(3);
+        let x: Vec<f32> = (0..k).map(|_| rng.random_range(-4.0..4.0)).collect();
+        let mut out = vec![0; q8_0_row_bytes(k)];
+        group.throughput(Throughput::Elements(k as u64));
+        group.bench_function(k.to_string(), |b| {
+            b.iter(|| quantize_q8_0(black_box(&x), &mut out))
+        });
+    }
+}
+
+criterion_group!(benches, bench_read, bench_quantize, bench_jobs);
 criterion_main!(benches);

@@ -1,5 +1,10 @@
 //! The Q8_0 activation quantiser, bit for bit ggml's reference.
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(test)]
+mod tests;
+
 use half::f16;
 
 /// Values in a Q8_0 block.
@@ -31,6 +36,15 @@ pub fn quantize_q8_0(x: &[f32], out: &mut [u8]) {
         q8_0_row_bytes(x.len()),
         "one 34-byte block for 32 activations"
     );
+    #[cfg(target_arch = "x86_64")]
+    if avx2::is_supported() {
+        // SAFETY: just asked.
+        return unsafe { avx2::quantize(x, out) };
+    }
+    quantize_portable(x, out);
+}
+
+fn quantize_portable(x: &[f32], out: &mut [u8]) {
     let blocks = x.chunks_exact(Q8_0_BLOCK_LEN);
     for (x, out) in blocks.zip(out.chunks_exact_mut(Q8_0_BLOCK_BYTES)) {
         quantize_block(x, out);
