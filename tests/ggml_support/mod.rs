@@ -126,11 +126,18 @@ impl Builder {
         unsafe {
             let buffer = sys::ggml_backend_alloc_ctx_tensors(self.ctx, backend.0);
             assert!(!buffer.is_null());
-            for (tensor, bytes) in self.data.drain(..) {
+            self.fill();
+            buffer
+        }
+    }
+
+    /// Fills the leaves, which are allocated.
+    pub fn fill(&mut self) {
+        for (tensor, bytes) in self.data.drain(..) {
+            unsafe {
                 assert_eq!(sys::ggml_nbytes(tensor), bytes.len());
                 sys::ggml_backend_tensor_set(tensor, bytes.as_ptr().cast(), 0, bytes.len());
             }
-            buffer
         }
     }
 
