@@ -6,7 +6,7 @@ package ws_pkg;
   // Software reads some that the RTL does not.
   /* verilator lint_off UNUSEDPARAM */
 
-  // ---------------------------------------------------------------- job header (stream.md)
+  // ------------------------------------------------ job header (stream.md)
   localparam logic [31:0] JobMagic = 32'h314A5357;
   localparam logic [31:0] JobVersion = 32'h00000001;
   localparam logic [31:0] JobHeaderBytes = 32'h00000040;
@@ -24,7 +24,7 @@ package ws_pkg;
   localparam logic [31:0] JobMaxRows = 32'h00FFFFFF;
   localparam logic [31:0] JobFlagReuseActivations = 32'h00000001;
 
-  // ---------------------------------------------------------------- result footer (stream.md)
+  // ------------------------------------------------ result footer (stream.md)
   localparam logic [31:0] FooterBytes = 32'h00000010;
   localparam logic [31:0] FooterOffTag = 32'h00000000;
   localparam logic [31:0] FooterOffStatus = 32'h00000004;
@@ -48,17 +48,17 @@ package ws_pkg;
   // A NaN result.
   localparam logic [31:0] ResultNan = 32'h7FC00000;
 
-  // ---------------------------------------------------------------- weight types (ggml_type)
+  // ------------------------------------------------ weight types (ggml_type)
   localparam logic [31:0] TypeQ4_0 = 32'h00000002;
   localparam logic [31:0] TypeQ4_1 = 32'h00000003;
   localparam logic [31:0] TypeQ5_0 = 32'h00000006;
   localparam logic [31:0] TypeQ5_1 = 32'h00000007;
   localparam logic [31:0] TypeQ8_0 = 32'h00000008;
-  localparam logic [31:0] TypeQ2_K = 32'h0000000A;
-  localparam logic [31:0] TypeQ3_K = 32'h0000000B;
-  localparam logic [31:0] TypeQ4_K = 32'h0000000C;
-  localparam logic [31:0] TypeQ5_K = 32'h0000000D;
-  localparam logic [31:0] TypeQ6_K = 32'h0000000E;
+  localparam logic [31:0] TypeQ2K = 32'h0000000A;
+  localparam logic [31:0] TypeQ3K = 32'h0000000B;
+  localparam logic [31:0] TypeQ4K = 32'h0000000C;
+  localparam logic [31:0] TypeQ5K = 32'h0000000D;
+  localparam logic [31:0] TypeQ6K = 32'h0000000E;
 
   // Weights in a block.
   localparam logic [31:0] WeightsQ4_0 = 32'h00000020;
@@ -66,11 +66,11 @@ package ws_pkg;
   localparam logic [31:0] WeightsQ5_0 = 32'h00000020;
   localparam logic [31:0] WeightsQ5_1 = 32'h00000020;
   localparam logic [31:0] WeightsQ8_0 = 32'h00000020;
-  localparam logic [31:0] WeightsQ2_K = 32'h00000100;
-  localparam logic [31:0] WeightsQ3_K = 32'h00000100;
-  localparam logic [31:0] WeightsQ4_K = 32'h00000100;
-  localparam logic [31:0] WeightsQ5_K = 32'h00000100;
-  localparam logic [31:0] WeightsQ6_K = 32'h00000100;
+  localparam logic [31:0] WeightsQ2K = 32'h00000100;
+  localparam logic [31:0] WeightsQ3K = 32'h00000100;
+  localparam logic [31:0] WeightsQ4K = 32'h00000100;
+  localparam logic [31:0] WeightsQ5K = 32'h00000100;
+  localparam logic [31:0] WeightsQ6K = 32'h00000100;
 
   // Bytes in a block.
   localparam logic [31:0] BytesQ4_0 = 32'h00000012;
@@ -78,13 +78,13 @@ package ws_pkg;
   localparam logic [31:0] BytesQ5_0 = 32'h00000016;
   localparam logic [31:0] BytesQ5_1 = 32'h00000018;
   localparam logic [31:0] BytesQ8_0 = 32'h00000022;
-  localparam logic [31:0] BytesQ2_K = 32'h00000054;
-  localparam logic [31:0] BytesQ3_K = 32'h0000006E;
-  localparam logic [31:0] BytesQ4_K = 32'h00000090;
-  localparam logic [31:0] BytesQ5_K = 32'h000000B0;
-  localparam logic [31:0] BytesQ6_K = 32'h000000D2;
+  localparam logic [31:0] BytesQ2K = 32'h00000054;
+  localparam logic [31:0] BytesQ3K = 32'h0000006E;
+  localparam logic [31:0] BytesQ4K = 32'h00000090;
+  localparam logic [31:0] BytesQ5K = 32'h000000B0;
+  localparam logic [31:0] BytesQ6K = 32'h000000D2;
 
-  // ---------------------------------------------------------------- kernel registers (registers.md)
+  // ------------------------------------------------ kernel registers (registers.md)
   localparam logic [31:0] KernelWindow = 32'h00001000;
   localparam logic [31:0] KernelRegId = 32'h00000000;
   localparam logic [31:0] KernelRegVersion = 32'h00000004;

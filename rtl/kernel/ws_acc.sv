@@ -5,13 +5,11 @@
 // 128-bit add and a choice. Words of the footer pass through in their place among the results.
 //
 // Latency log2(Lanes) + 2. One slot a cycle.
-module ws_acc
-  import ws_kernel_pkg::*;
-#(
+module ws_acc #(
   parameter int unsigned Lanes = 1,
   parameter int unsigned MaxCols = 4,
   parameter int unsigned TermWidth = 107,
-  localparam int unsigned ColW = index_width(MaxCols),
+  localparam int unsigned ColW = ws_kernel_pkg::index_width(MaxCols),
   localparam int unsigned Levels = $clog2(Lanes)
 ) (
   input  logic                            clk_i,
@@ -35,7 +33,7 @@ module ws_acc
   output logic                            bad_o       // a scale in the sum is inf or NaN
 );
 
-  // ---------------------------------------------------------------- lanes
+  // ------------------------------------------------ lanes
   localparam int unsigned JoinWidth = TermWidth + Levels;
 
   logic signed [JoinWidth-1:0] join_term;
@@ -71,7 +69,7 @@ module ws_acc
     end
   end
 
-  // ---------------------------------------------------------------- accumulator
+  // ------------------------------------------------ accumulator
   logic [128:0]          held_q [MaxCols];  // bad, sum
   logic                  valid_q, first_q, last_q, footer_q, bad_q, base_bad_q;
   logic [1:0]            word_q;

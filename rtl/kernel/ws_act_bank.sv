@@ -24,7 +24,7 @@ module ws_act_bank #(
   output logic signed [11:0] sum_hi_o
 );
 
-  // ---------------------------------------------------------------- sums
+  // ------------------------------------------------ sums
   logic             write_q;
   logic [AddrW-1:0] addr_q;
   logic [255:0]     q_q;
@@ -39,8 +39,10 @@ module ws_act_bank #(
       q_q    <= store_q_i;
       d_q    <= store_d_i;
       for (int i = 0; i < 8; i++) begin
-        quad_q[i] <= (10'($signed(store_q_i[32*i +: 8])) + 10'($signed(store_q_i[32*i+8 +: 8])))
-                   + (10'($signed(store_q_i[32*i+16 +: 8])) + 10'($signed(store_q_i[32*i+24 +: 8])));
+        quad_q[i] <= (10'($signed(store_q_i[32*i +: 8]))
+                      + 10'($signed(store_q_i[32*i+8 +: 8])))
+                   + (10'($signed(store_q_i[32*i+16 +: 8]))
+                      + 10'($signed(store_q_i[32*i+24 +: 8])));
       end
     end
   end
@@ -51,7 +53,7 @@ module ws_act_bank #(
   assign sum_hi = (12'($signed(quad_q[4])) + 12'($signed(quad_q[5])))
                 + (12'($signed(quad_q[6])) + 12'($signed(quad_q[7])));
 
-  // ---------------------------------------------------------------- memory
+  // ------------------------------------------------ memory
   logic [295:0] mem [Depth];
   logic [295:0] read_q;
 

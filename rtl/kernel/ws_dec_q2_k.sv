@@ -3,15 +3,13 @@
 //
 // In each half of the block, weight 32 j + l is in bits 2 j of byte l.
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
-module ws_dec_q2_k
-  import ws_kernel_pkg::*;
-#(
+module ws_dec_q2_k #(
   parameter int unsigned GroupBits = 1680
 ) (
   input  logic                 sel_i,
   input  logic [2:0]           unit_i,   // which 32 of the 256
   input  logic [GroupBits-1:0] blk_i,    // the block in its low bits
-  output dec_t                 dec_o
+  output ws_kernel_pkg::dec_t                 dec_o
 );
 
   logic unused_blk;

@@ -1,19 +1,17 @@
 // Block decoder, Q3_K: 32 bytes of third bits, 64 bytes of 2-bit q, 12 bytes of 6-bit scales (one a
 // 16 weights), fp16 d. w = (q - 4) (sc - 32) d, q with its third bit.
 //
-// In each half of the block, weight 32 j + l has its low bits in bits 2 j of byte l; weight 32 u + l
-// of the block has its third bit in bit u of byte l. Scale i has its low 4 bits in a nibble of byte
-// i mod 8 (high one from 8 on) and its high 2 in bits 2 (i / 4) of byte 8 + i mod 4.
+// In each half of the block, weight 32 j + l has its low bits in bits 2 j of byte l; weight 32 u +
+// l of the block has its third bit in bit u of byte l. Scale i has its low 4 bits in a nibble of
+// byte i mod 8 (high one from 8 on) and its high 2 in bits 2 (i / 4) of byte 8 + i mod 4.
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
-module ws_dec_q3_k
-  import ws_kernel_pkg::*;
-#(
+module ws_dec_q3_k #(
   parameter int unsigned GroupBits = 1680
 ) (
   input  logic                 sel_i,
   input  logic [2:0]           unit_i,   // which 32 of the 256
   input  logic [GroupBits-1:0] blk_i,    // the block in its low bits
-  output dec_t                 dec_o
+  output ws_kernel_pkg::dec_t                 dec_o
 );
 
   logic unused_blk;
@@ -40,7 +38,7 @@ module ws_dec_q3_k
       half        = unit_i[2] ? blk_i[767:512] : blk_i[511:256];
       third       = (blk_i[255:0] >> unit_i) & {32{8'h01}};
       // The third bit counts -4 where it is clear: its inverse is the sign of a 3-bit number.
-      dec_o.q     = sext3(((half >> {unit_i[1:0], 1'b0}) & {32{8'h03}})
+      dec_o.q     = ws_kernel_pkg::sext3(((half >> {unit_i[1:0], 1'b0}) & {32{8'h03}})
                           | ((third << 2) ^ {32{8'h04}}));
       dec_o.d     = blk_i[879:864];
       scales      = blk_i[863:768];

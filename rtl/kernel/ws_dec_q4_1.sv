@@ -1,19 +1,17 @@
-// Block decoder, Q4_1: fp16 d, fp16 m, 16 bytes of nibbles (weight i low, i + 16 high in byte i). w = q d + m.
+// Block decoder, Q4_1: fp16 d, fp16 m, 16 bytes of nibbles (weight i low, i + 16 high in byte i).
+// w = q d + m.
 //
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
-module ws_dec_q4_1
-  import ws_pkg::*;
-  import ws_kernel_pkg::*;
-(
+module ws_dec_q4_1 (
   input  logic                  sel_i,
-  input  logic [8*BytesQ4_1-1:0] blk_i,
-  output dec_t                  dec_o
+  input  logic [8*ws_pkg::BytesQ4_1-1:0] blk_i,
+  output ws_kernel_pkg::dec_t                  dec_o
 );
 
   always_comb begin
     dec_o = '0;
     if (sel_i) begin
-      dec_o.q     = nibbles(blk_i[159:32]);
+      dec_o.q     = ws_kernel_pkg::nibbles(blk_i[159:32]);
       dec_o.d     = blk_i[15:0];
       dec_o.m     = blk_i[31:16];
       dec_o.mn_lo = 6'd1;

@@ -1,20 +1,19 @@
-// Block decoder, Q5_0: fp16 d, 32 fifth bits, 16 bytes of nibbles (weight i low, i + 16 high in byte i).
-// w = (q - 16) d.
+// Block decoder, Q5_0: fp16 d, 32 fifth bits, 16 bytes of nibbles (weight i low, i + 16 high in
+// byte i). w = (q - 16) d.
 //
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
-module ws_dec_q5_0
-  import ws_pkg::*;
-  import ws_kernel_pkg::*;
-(
+module ws_dec_q5_0 (
   input  logic                  sel_i,
-  input  logic [8*BytesQ5_0-1:0] blk_i,
-  output dec_t                  dec_o
+  input  logic [8*ws_pkg::BytesQ5_0-1:0] blk_i,
+  output ws_kernel_pkg::dec_t                  dec_o
 );
 
   always_comb begin
     dec_o = '0;
     if (sel_i) begin
-      dec_o.q     = sext5((nibbles(blk_i[175:48]) | fifth_bits(blk_i[47:16])) ^ {32{8'h10}});
+      dec_o.q     = ws_kernel_pkg::sext5((ws_kernel_pkg::nibbles(blk_i[175:48])
+                                          | ws_kernel_pkg::fifth_bits(blk_i[47:16]))
+                                         ^ {32{8'h10}});
       dec_o.d     = blk_i[15:0];
       dec_o.sc_lo = 8'sd1;
       dec_o.sc_hi = 8'sd1;

@@ -4,15 +4,13 @@
 // Each 32 bytes hold 64 weights: the first 32 in the low nibbles, the others in the high ones.
 // Weight 32 u + l has its fifth bit in bit u of byte l.
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
-module ws_dec_q5_k
-  import ws_kernel_pkg::*;
-#(
+module ws_dec_q5_k #(
   parameter int unsigned GroupBits = 1680
 ) (
   input  logic                 sel_i,
   input  logic [2:0]           unit_i,   // which 32 of the 256
   input  logic [GroupBits-1:0] blk_i,    // the block in its low bits
-  output dec_t                 dec_o
+  output ws_kernel_pkg::dec_t                 dec_o
 );
 
   logic unused_blk;

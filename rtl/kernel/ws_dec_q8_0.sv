@@ -1,13 +1,10 @@
 // Block decoder, Q8_0: fp16 d, 32 signed bytes. w = q d. Activations are in this format too.
 //
 // Combinational; gives 0 while sel_i is low, so that the decoders' outputs are or-ed.
-module ws_dec_q8_0
-  import ws_pkg::*;
-  import ws_kernel_pkg::*;
-(
+module ws_dec_q8_0 (
   input  logic                  sel_i,
-  input  logic [8*BytesQ8_0-1:0] blk_i,
-  output dec_t                  dec_o
+  input  logic [8*ws_pkg::BytesQ8_0-1:0] blk_i,
+  output ws_kernel_pkg::dec_t                  dec_o
 );
 
   always_comb begin

@@ -1,5 +1,5 @@
-// Four products of signed bytes and their sum. Latency 2 (products, sum), one a cycle. `valid_i` holds
-// the valid bit of each stage's input, the first in bit 0.
+// Four products of signed bytes and their sum. Latency 2 (products, sum), one a cycle. `valid_i`
+// holds the valid bit of each stage's input, the first in bit 0.
 module ws_dot4 (
   input  logic               clk_i,
   input  logic [1:0]         valid_i,

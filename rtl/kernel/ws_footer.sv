@@ -1,9 +1,7 @@
 // Puts the footer's words in place of the rounder's in the footer's slots, and watches for NaN.
 //
 // Combinational from the rounder to `word_o`. The job's cycles are taken at its first footer word.
-module ws_footer
-  import ws_pkg::*;
-(
+module ws_footer (
   input  logic        clk_i,
   input  logic        rst_ni,
   input  logic [63:0] now_i,
@@ -26,7 +24,7 @@ module ws_footer
   logic        nan_q;
   logic [63:0] cycles_q;
 
-  assign status_o = status_i | (nan_q ? StatusNonfinite : '0);
+  assign status_o = status_i | (nan_q ? ws_pkg::StatusNonfinite : '0);
   assign last_o   = footer_i && word_i == 2'd3;
   assign done_o   = valid_i && last_o;
 
@@ -45,7 +43,7 @@ module ws_footer
   always_ff @(posedge clk_i) begin
     if (!rst_ni) nan_q <= 1'b0;
     else if (done_o) nan_q <= 1'b0;
-    else if (valid_i && !footer_i && float_i == ResultNan) nan_q <= 1'b1;
+    else if (valid_i && !footer_i && float_i == ws_pkg::ResultNan) nan_q <= 1'b1;
     if (valid_i && footer_i && word_i == 2'd0) cycles_q <= now_i - start_i;
   end
 

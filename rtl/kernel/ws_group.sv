@@ -45,7 +45,9 @@ module ws_group #(
 
   always_ff @(posedge clk_i) begin
     for (int unsigned p = 0; p < Pieces; p++) begin
-      if (valid_i && !piece_last_i && piece_i == PieceW'(p)) fill_q[8*ExtBytes*p +: 8*ExtBytes] <= raw_i;
+      if (valid_i && !piece_last_i && piece_i == PieceW'(p)) begin
+        fill_q[8*ExtBytes*p +: 8*ExtBytes] <= raw_i;
+      end
       if (load && piece_i == PieceW'(p)) begin
         group_q[8*ExtBytes*p +: 8*ExtBytes] <= raw_i;
       end else if (load && piece_i > PieceW'(p)) begin

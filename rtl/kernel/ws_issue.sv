@@ -6,15 +6,13 @@
 // wait until the activations issued before them are in the memory.
 //
 // Latency 0: the slot is a function of the group and this module's counters.
-module ws_issue
-  import ws_kernel_pkg::*;
-#(
+module ws_issue #(
   parameter int unsigned Lanes = 1,
   parameter int unsigned MaxCols = 4,
   parameter int unsigned Stride = 512,     // addresses of a column
   parameter int unsigned Credits = 64,     // words of the result buffer
-  localparam int unsigned AddrW = index_width(MaxCols * Stride),
-  localparam int unsigned ColW = index_width(MaxCols),
+  localparam int unsigned AddrW = ws_kernel_pkg::index_width(MaxCols * Stride),
+  localparam int unsigned ColW = ws_kernel_pkg::index_width(MaxCols),
   localparam int unsigned Steps = 8 / Lanes
 ) (
   input  logic             clk_i,
@@ -53,13 +51,16 @@ module ws_issue
   logic [AddrW-1:0]   offset_q, offset_next;
   logic [CreditW-1:0] used_q;
   logic               room_q;
-  logic               go, makes_word, col_last, step_last;
+  logic               is_act, is_weight, is_footer, go, makes_word, col_last, step_last;
 
-  assign col_last    = kind_i != KindWeight || col_q == cols_m1_i;
-  assign step_last   = kind_i == KindFooter ? step_q == 3'd3
-                     : kind_i == KindAct || !super_i || step_q == 3'(Steps - 1);
-  assign makes_word  = kind_i == KindFooter || (kind_i == KindWeight && last_i && step_last);
-  assign go          = valid_i && (!makes_word || room_q) && !(kind_i == KindWeight && store_busy_i);
+  assign is_act      = kind_i == ws_kernel_pkg::KindAct;
+  assign is_weight   = kind_i == ws_kernel_pkg::KindWeight;
+  assign is_footer   = kind_i == ws_kernel_pkg::KindFooter;
+  assign col_last    = !is_weight || col_q == cols_m1_i;
+  assign step_last   = is_footer ? step_q == 3'd3
+                     : is_act || !super_i || step_q == 3'(Steps - 1);
+  assign makes_word  = is_footer || (is_weight && last_i && step_last);
+  assign go          = valid_i && (!makes_word || room_q) && !(is_weight && store_busy_i);
   assign done_o      = go && col_last && step_last;
   assign offset_next = col_last ? AddrW'(step_q) + 1'b1 : offset_q + AddrW'(Stride);
 
@@ -75,7 +76,7 @@ module ws_issue
     end
   end
 
-  // ---------------------------------------------------------------- credits
+  // ------------------------------------------------ credits
   logic [CreditW-1:0] used_d;
   assign used_d = used_q + CreditW'(go && makes_word) - CreditW'(word_pop_i);
 
@@ -89,9 +90,9 @@ module ws_issue
     end
   end
 
-  assign store_o  = go && kind_i == KindAct;
-  assign weight_o = go && kind_i == KindWeight;
-  assign footer_o = go && kind_i == KindFooter;
+  assign store_o  = go && is_act;
+  assign weight_o = go && is_weight;
+  assign footer_o = go && is_footer;
   assign fresh_o  = col_q == '0;
   assign first_o  = first_i && step_q == '0;
   assign last_o   = last_i && step_last;

@@ -2,10 +2,7 @@
 //
 // Latency: fields are there a cycle after the last word (`word_i`), `error_o` one cycle later.
 // Throughput: a bus word a cycle.
-module ws_job_header
-  import ws_pkg::*;
-  import ws_kernel_pkg::*;
-#(
+module ws_job_header #(
   parameter int unsigned BusBytes = 16,
   parameter int unsigned MaxCols = 4,
   parameter int unsigned MaxK = 16384,
@@ -36,13 +33,13 @@ module ws_job_header
   output logic [31:0]           error_o        // status bits
 );
 
-  localparam int unsigned HeaderWords = JobHeaderBytes / BusBytes;
-  localparam int unsigned IndexW = index_width(HeaderWords);
+  localparam int unsigned HeaderWords = ws_pkg::JobHeaderBytes / BusBytes;
+  localparam int unsigned IndexW = ws_kernel_pkg::index_width(HeaderWords);
   localparam int unsigned Fields = 9;  // magic to tag
-  localparam int unsigned TagWord = JobOffTag / BusBytes;
-  localparam int unsigned TagEnd = (JobOffTag % BusBytes) + 4;
+  localparam int unsigned TagWord = ws_pkg::JobOffTag / BusBytes;
+  localparam int unsigned TagEnd = (ws_pkg::JobOffTag % BusBytes) + 4;
 
-  // ---------------------------------------------------------------- capture
+  // ------------------------------------------------ capture
   logic [IndexW-1:0]      index_q;
   logic [Fields-1:0][31:0] field_q;
   logic                   reserved_q;  // a reserved byte is not 0
@@ -54,7 +51,7 @@ module ws_job_header
   // Or of the reserved 32-bit words within this bus word.
   always_comb begin
     reserved_word = '0;
-    for (int unsigned i = JobOffReserved / 4; i < JobHeaderBytes / 4; i++) begin
+    for (int unsigned i = ws_pkg::JobOffReserved / 4; i < ws_pkg::JobHeaderBytes / 4; i++) begin
       if (index_q == IndexW'(i * 4 / BusBytes)) begin
         reserved_word = reserved_word | data_i[(i * 32) % (8 * BusBytes) +: 32];
       end
@@ -70,7 +67,7 @@ module ws_job_header
       index_q    <= index_q + 1'b1;
       reserved_q <= reserved_q || reserved_word != '0;
       if (index_q == IndexW'(TagWord) && bytes_i >= AvailW'(TagEnd)) begin
-        tag_q <= data_i[(JobOffTag % BusBytes) * 8 +: 32];
+        tag_q <= data_i[(ws_pkg::JobOffTag % BusBytes) * 8 +: 32];
       end
     end
     if (word_i) begin
@@ -83,14 +80,14 @@ module ws_job_header
   end
 
   logic [31:0] magic, version, wtype, k, rows, cols, skip, flags;
-  assign magic   = field_q[JobOffMagic / 4];
-  assign version = field_q[JobOffVersion / 4];
-  assign wtype   = field_q[JobOffType / 4];
-  assign k       = field_q[JobOffK / 4];
-  assign rows    = field_q[JobOffRows / 4];
-  assign cols    = field_q[JobOffCols / 4];
-  assign skip    = field_q[JobOffSkip / 4];
-  assign flags   = field_q[JobOffFlags / 4];
+  assign magic   = field_q[ws_pkg::JobOffMagic / 4];
+  assign version = field_q[ws_pkg::JobOffVersion / 4];
+  assign wtype   = field_q[ws_pkg::JobOffType / 4];
+  assign k       = field_q[ws_pkg::JobOffK / 4];
+  assign rows    = field_q[ws_pkg::JobOffRows / 4];
+  assign cols    = field_q[ws_pkg::JobOffCols / 4];
+  assign skip    = field_q[ws_pkg::JobOffSkip / 4];
+  assign flags   = field_q[ws_pkg::JobOffFlags / 4];
 
   assign tag_o   = tag_q;
   assign type_o  = wtype[3:0];
@@ -98,9 +95,9 @@ module ws_job_header
   assign rows_o  = rows[23:0];
   assign cols_o  = cols;
   assign skip_o  = skip[6:0];
-  assign reuse_o = (flags & JobFlagReuseActivations) != '0;
+  assign reuse_o = (flags & ws_pkg::JobFlagReuseActivations) != '0;
 
-  // ---------------------------------------------------------------- checks
+  // ------------------------------------------------ checks
   logic        type_good, type_super;
   logic [31:0] error_d, error_q;
 
@@ -110,7 +107,7 @@ module ws_job_header
     for (int unsigned t = 0; t < 16; t++) begin
       if (Types[t] && wtype == t) begin
         type_good  = 1'b1;
-        type_super = block_weights(t) == 256;
+        type_super = ws_kernel_pkg::block_weights(t) == 256;
       end
     end
   end
@@ -118,22 +115,22 @@ module ws_job_header
   // What a block is, is unknown for a bad type: k is then judged by its bounds alone.
   always_comb begin
     error_d = '0;
-    if (magic != JobMagic) begin
-      error_d = StatusBadMagic;
-    end else if (version != JobVersion) begin
-      error_d = StatusBadVersion;
+    if (magic != ws_pkg::JobMagic) begin
+      error_d = ws_pkg::StatusBadMagic;
+    end else if (version != ws_pkg::JobVersion) begin
+      error_d = ws_pkg::StatusBadVersion;
     end else begin
-      if (!type_good) error_d = error_d | StatusBadType;
+      if (!type_good) error_d = error_d | ws_pkg::StatusBadType;
       if (k == '0 || k > MaxK || (type_good && k[4:0] != '0)
-          || (type_super && k[7:0] != '0)) error_d = error_d | StatusBadK;
-      if (rows == '0 || rows > JobMaxRows) error_d = error_d | StatusBadRows;
-      if (cols == '0 || cols > MaxCols) error_d = error_d | StatusBadCols;
-      if (skip >= BusBytes) error_d = error_d | StatusBadSkip;
-      if ((flags & ~JobFlagReuseActivations) != '0 || reserved_q) begin
-        error_d = error_d | StatusBadFlags;
+          || (type_super && k[7:0] != '0)) error_d = error_d | ws_pkg::StatusBadK;
+      if (rows == '0 || rows > ws_pkg::JobMaxRows) error_d = error_d | ws_pkg::StatusBadRows;
+      if (cols == '0 || cols > MaxCols) error_d = error_d | ws_pkg::StatusBadCols;
+      if (skip >= BusBytes) error_d = error_d | ws_pkg::StatusBadSkip;
+      if ((flags & ~ws_pkg::JobFlagReuseActivations) != '0 || reserved_q) begin
+        error_d = error_d | ws_pkg::StatusBadFlags;
       end
       if (reuse_o && !(held_i && held_k_i == k && held_cols_i == cols)) begin
-        error_d = error_d | StatusNoActivations;
+        error_d = error_d | ws_pkg::StatusNoActivations;
       end
     end
   end

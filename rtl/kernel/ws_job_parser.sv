@@ -6,20 +6,18 @@
 //
 // Throughput: one extraction a cycle. Cost a job beside its bytes: 2 cycles after the header, 1 for
 // the skipped bytes, 1 for the end; the realignment stage goes on filling meanwhile.
-module ws_job_parser
-  import ws_pkg::*;
-  import ws_kernel_pkg::*;
-#(
+module ws_job_parser #(
   parameter int unsigned BusBytes = 16,
   parameter int unsigned Lanes = 1,
   parameter int unsigned MaxCols = 4,
   parameter int unsigned MaxK = 16384,
   parameter logic [15:0] Types = 16'h7DCC,
-  localparam int unsigned Extract = extract_bytes(BusBytes),
+  localparam int unsigned Extract = ws_kernel_pkg::extract_bytes(BusBytes),
   localparam int unsigned Stride = MaxK / 32 / Lanes,
-  localparam int unsigned AddrW = index_width(MaxCols * Stride),
-  localparam int unsigned ColW = index_width(MaxCols),
-  localparam int unsigned PieceW = index_width(most_pieces(Types, Extract)),
+  localparam int unsigned AddrW = ws_kernel_pkg::index_width(MaxCols * Stride),
+  localparam int unsigned ColW = ws_kernel_pkg::index_width(MaxCols),
+  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, Extract),
+  localparam int unsigned PieceW = ws_kernel_pkg::index_width(Pieces),
   localparam int unsigned Words = BusBytes <= 16 ? 8 : 4,
   localparam int unsigned WordsW = $clog2(Words + 1),
   localparam int unsigned AvailW = $clog2(Words * BusBytes + 1)
@@ -64,9 +62,9 @@ module ws_job_parser
 
   localparam int unsigned LogLanes = $clog2(Lanes);
   localparam int unsigned BlocksW = $clog2(MaxK / 32 + 1);
-  localparam int unsigned StepW = index_width(Stride);
+  localparam int unsigned StepW = ws_kernel_pkg::index_width(Stride);
 
-  // ---------------------------------------------------------------- header
+  // ------------------------------------------------ header
   logic        header_clear, header_word, header_last;
   logic        held_q;
   logic [31:0] held_k_q, held_cols_q;
@@ -102,7 +100,7 @@ module ws_job_parser
     .error_o    (header_error)
   );
 
-  // ---------------------------------------------------------------- shape of a phase
+  // ------------------------------------------------ shape of a phase
   // Activations are walked through as rows of Q8_0, one a column. A row is a number of groups; a
   // group is what the lanes get at once: some blocks of 32, or one block of 256 in pieces.
   typedef enum logic [2:0] {
@@ -119,7 +117,7 @@ module ws_job_parser
   logic [BlocksW-1:0] blocks_m1, setup_group_max;
   logic [1:0]         setup_tail_m1;
 
-  assign setup_type = state_q == StDecide ? TypeQ8_0[3:0] : wtype;
+  assign setup_type = state_q == StDecide ? ws_pkg::TypeQ8_0[3:0] : wtype;
   assign blocks_m1  = BlocksW'(k >> 5) - 1'b1;
 
   // setup_tails: bytes of a last group of 1 to 4 blocks; the first also of a last piece.
@@ -130,16 +128,16 @@ module ws_job_parser
     setup_full      = '0;
     setup_tails     = '0;
     for (int unsigned t = 0; t < 16; t++) begin
-      if ((Types[t] || t == TypeQ8_0) && setup_type == 4'(t)) begin
-        setup_super     = block_weights(t) == 256;
-        setup_log       = 2'(log_blocks(t, Lanes, Extract));
-        setup_piece_max = PieceW'(block_pieces(t, Extract) - 1);
-        if (block_weights(t) == 256) begin
-          setup_full = AvailW'(Extract);
-          setup_tails[0] = AvailW'(block_bytes(t) - (block_pieces(t, Extract) - 1) * Extract);
-        end else begin
-          setup_full = AvailW'(block_bytes(t) << log_blocks(t, Lanes, Extract));
-          for (int unsigned i = 0; i < 4; i++) setup_tails[i] = AvailW'(block_bytes(t) * (i + 1));
+      if ((Types[t] || t == ws_pkg::TypeQ8_0) && setup_type == 4'(t)) begin
+        setup_super     = ws_kernel_pkg::block_weights(t) == 256;
+        setup_log       = 2'(ws_kernel_pkg::log_blocks(t, Lanes, Extract));
+        setup_piece_max = PieceW'(ws_kernel_pkg::block_pieces(t, Extract) - 1);
+        setup_full      = AvailW'(ws_kernel_pkg::group_bytes(t, Lanes, Extract));
+        setup_tails[0]  = AvailW'(ws_kernel_pkg::tail_bytes(t, Extract));
+        if (ws_kernel_pkg::block_weights(t) == 32) begin
+          for (int unsigned i = 1; i < 4; i++) begin
+            setup_tails[i] = AvailW'(ws_kernel_pkg::block_bytes(t) * (i + 1));
+          end
         end
       end
     end
@@ -192,7 +190,7 @@ module ws_job_parser
     end
   end
 
-  // ---------------------------------------------------------------- moves
+  // ------------------------------------------------ moves
   logic              short_now, footer_busy_q, judge_q, judge_d;
   logic [AvailW-1:0] need;
   logic [31:0]       status_q, status_d, status_end;
@@ -224,7 +222,7 @@ module ws_job_parser
           header_word = 1'b1;
           if (avail_i < AvailW'(BusBytes)
               || (!header_last && ended_i && words_i == WordsW'(1))) begin
-            status_d = StatusShort;
+            status_d = ws_pkg::StatusShort;
             state_d  = StEnd;
           end else if (header_last) begin
             state_d = StCheck;
@@ -268,7 +266,7 @@ module ws_job_parser
       end
       StEnd: begin
         if (status_q == '0 && !exact) begin
-          status_d = StatusLong;
+          status_d = ws_pkg::StatusLong;
           state_d  = StDrain;
         end else if (push_ready_i && !footer_busy_q) begin
           finish   = 1'b1;
@@ -285,7 +283,7 @@ module ws_job_parser
       default: state_d = StHeader;
     endcase
     if (short_now) begin
-      status_d = StatusShort;
+      status_d = ws_pkg::StatusShort;
       state_d  = StEnd;
     end
   end
@@ -294,7 +292,7 @@ module ws_job_parser
   assign header_clear = finish;
   assign push_o       = emit || finish;
   assign hold         = finish && judge_q && brought_q && status_end == '0;
-  assign status_end   = status_q | (judge_q && bad_keep_i ? StatusBadKeep : '0);
+  assign status_end   = status_q | (judge_q && bad_keep_i ? ws_pkg::StatusBadKeep : '0);
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -325,11 +323,13 @@ module ws_job_parser
     end
   end
 
-  // ---------------------------------------------------------------- labels
+  // ------------------------------------------------ labels
   logic [StepW-1:0] step;
   logic [1:0]       first_lane, count_m1;
 
-  assign kind_o       = state_q == StActs ? KindAct : state_q == StWeights ? KindWeight : KindFooter;
+  assign kind_o       = state_q == StActs ? ws_kernel_pkg::KindAct
+                      : state_q == StWeights ? ws_kernel_pkg::KindWeight
+                      : ws_kernel_pkg::KindFooter;
   assign type_o       = type_q;
   assign piece_o      = piece_q;
   assign piece_last_o = piece_last || finish;

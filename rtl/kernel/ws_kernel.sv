@@ -2,16 +2,14 @@
 // (docs/registers.md).
 //
 //   s_axis > ws_realign > ws_group > lanes (decode, dot, scale) > ws_acc > ws_round > ws_footer
-//               |  ^                    ^                                                |
-//            ws_job_parser           ws_issue  <----------- credits ------------- ws_result > m_axis
+//               |  ^                   ^                                               |
+//           ws_job_parser            ws_issue <----------- credits ------------ ws_result > m_axis
 //
-// Throughput: a bus word in a cycle, as long as BlocksPerCycle blocks of 32 weights and column a
-// cycle suffice. Latency: about 30 cycles from a row's last byte to its result. The beats of a packet
-// are taken while the one before it is still computed; 2 to 5 cycles pass without a beat between the
-// last of a packet and the second of the next.
-module ws_kernel
-  import ws_kernel_pkg::*;
-#(
+// Throughput: a bus word a cycle, as long as BlocksPerCycle blocks of 32 weights a cycle suffice
+// for that and the columns. Latency: about 30 cycles from a packet's last byte to its footer. A
+// packet is taken while the one before it is still computed; 2 or 3 cycles pass without a beat
+// between them.
+module ws_kernel #(
   parameter int unsigned BusWidth = 128,       // 64, 128, 256 or 512
   parameter int unsigned BlocksPerCycle = 1,   // 1, 2 or 4: blocks of 32 weights
   parameter int unsigned MaxCols = 4,          // 1 to 255
@@ -57,12 +55,12 @@ module ws_kernel
 
   localparam int unsigned Lanes = BlocksPerCycle;
   localparam int unsigned Levels = $clog2(Lanes);
-  localparam int unsigned ExtBytes = extract_bytes(BusBytes);
-  localparam int unsigned Pieces = most_pieces(Types, ExtBytes);
-  localparam int unsigned PieceW = index_width(Pieces);
+  localparam int unsigned ExtBytes = ws_kernel_pkg::extract_bytes(BusBytes);
+  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, ExtBytes);
+  localparam int unsigned PieceW = ws_kernel_pkg::index_width(Pieces);
   localparam int unsigned Stride = MaxK / 32 / Lanes;
-  localparam int unsigned AddrW = index_width(MaxCols * Stride);
-  localparam int unsigned ColW = index_width(MaxCols);
+  localparam int unsigned AddrW = ws_kernel_pkg::index_width(MaxCols * Stride);
+  localparam int unsigned ColW = ws_kernel_pkg::index_width(MaxCols);
   localparam int unsigned Words = BusBytes <= 16 ? 8 : 4;
   localparam int unsigned WordsW = $clog2(Words + 1);
   localparam int unsigned AvailW = $clog2(Words * BusBytes + 1);
@@ -70,7 +68,7 @@ module ws_kernel
   localparam int unsigned LaneLatency = 12;
   localparam int unsigned ResultDepth = 64;
 
-  // ---------------------------------------------------------------- reset, time
+  // ------------------------------------------------ reset, time
   logic        rst_nq, soft_reset;
   logic [63:0] now_q;
 
@@ -80,7 +78,7 @@ module ws_kernel
     else now_q <= now_q + 1'b1;
   end
 
-  // ---------------------------------------------------------------- stream in, job parser
+  // ------------------------------------------------ stream in, job parser
   logic [BusWidth-1:0]   head;
   logic [AvailW-1:0]     avail, take_bytes;
   logic [WordsW-1:0]     words;
@@ -99,7 +97,7 @@ module ws_kernel
     logic [AddrW-1:0] addr;
     logic [ColW-1:0]  cols_m1;
   } label_t;
-  localparam int unsigned LabelW = $bits(label_t);
+  localparam int unsigned LabelW = 8 + Lanes + AddrW + ColW;
 
   label_t            label_push, label_raw, label_group;
   logic [PieceW-1:0] piece_push, piece_raw;
@@ -183,7 +181,7 @@ module ws_kernel
     .footer_done_i  (footer_done)
   );
 
-  // ---------------------------------------------------------------- group, issue
+  // ------------------------------------------------ group, issue
   logic                         group_valid, group_done, group_super;
   logic [Pieces*8*ExtBytes-1:0] group;
   logic                         slot_store, slot_weight, slot_footer, slot_fresh;
@@ -215,7 +213,7 @@ module ws_kernel
   always_comb begin
     group_super = 1'b0;
     for (int unsigned t = 0; t < 16; t++) begin
-      if (label_group.wtype == 4'(t) && block_weights(t) == 256) group_super = 1'b1;
+      if (label_group.wtype == 4'(t) && ws_kernel_pkg::block_weights(t) == 256) group_super = 1'b1;
     end
   end
 
@@ -257,7 +255,7 @@ module ws_kernel
   end
   assign store_busy = |storing_q;
 
-  // ---------------------------------------------------------------- lanes
+  // ------------------------------------------------ lanes
   logic [LaneLatency:1]                   slot_valid_q;
   logic [LaneLatency-1:0]                 slot_valid;
   logic [Lanes-1:0][TermWidth-1:0]        term;
@@ -292,7 +290,7 @@ module ws_kernel
     );
   end
 
-  // ---------------------------------------------------------------- accumulate, round
+  // ------------------------------------------------ accumulate, round
   // The slot's labels, as late as its terms.
   logic            acc_slot, acc_footer, acc_first, acc_last;
   logic [1:0]      acc_word;
@@ -356,7 +354,7 @@ module ws_kernel
     .user_o ({word_footer, word_index})
   );
 
-  // ---------------------------------------------------------------- footer, stream out
+  // ------------------------------------------------ footer, stream out
   ws_footer u_footer (
     .clk_i   (aclk),
     .rst_ni  (rst_nq),
@@ -391,7 +389,7 @@ module ws_kernel
     .m_axis_tready
   );
 
-  // ---------------------------------------------------------------- registers
+  // ------------------------------------------------ registers
   ws_kernel_csr #(
     .BusWidth      (BusWidth),
     .BlocksPerCycle(BlocksPerCycle),

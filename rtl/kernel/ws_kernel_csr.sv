@@ -2,9 +2,7 @@
 //
 // A write is answered 2 cycles after both its address and its data are there, a read 2 cycles after
 // its address; one of each at a time.
-module ws_kernel_csr
-  import ws_pkg::*;
-#(
+module ws_kernel_csr #(
   parameter int unsigned BusWidth = 128,
   parameter int unsigned BlocksPerCycle = 1,
   parameter int unsigned MaxCols = 4,
@@ -48,7 +46,7 @@ module ws_kernel_csr
   input  logic [31:0] status_i        // with this status
 );
 
-  // ---------------------------------------------------------------- write channel
+  // ------------------------------------------------ write channel
   logic        aw_held_q, w_held_q, b_valid_q, write;
   logic [11:0] aw_addr_q;
   logic [31:0] w_data_q, w_mask;
@@ -84,13 +82,13 @@ module ws_kernel_csr
     assign w_mask[8*i +: 8] = w_strb_q[i] ? w_data_q[8*i +: 8] : '0;
   end
 
-  // ---------------------------------------------------------------- control, error
+  // ------------------------------------------------ control, error
   logic        soft_reset_q, clear_q;
   logic [31:0] error_q;
   logic        write_ctrl, write_error;
 
-  assign write_ctrl  = write && {aw_addr_q[11:2], 2'b00} == KernelRegCtrl[11:0];
-  assign write_error = write && {aw_addr_q[11:2], 2'b00} == KernelRegError[11:0];
+  assign write_ctrl  = write && {aw_addr_q[11:2], 2'b00} == ws_pkg::KernelRegCtrl[11:0];
+  assign write_error = write && {aw_addr_q[11:2], 2'b00} == ws_pkg::KernelRegError[11:0];
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
@@ -98,8 +96,8 @@ module ws_kernel_csr
       clear_q      <= 1'b0;
       error_q      <= '0;
     end else begin
-      soft_reset_q <= write_ctrl && (w_mask & KernelCtrlSoftReset) != '0;
-      clear_q      <= write_ctrl && (w_mask & KernelCtrlClear) != '0;
+      soft_reset_q <= write_ctrl && (w_mask & ws_pkg::KernelCtrlSoftReset) != '0;
+      clear_q      <= write_ctrl && (w_mask & ws_pkg::KernelCtrlClear) != '0;
       if (soft_reset_q) error_q <= '0;
       else error_q <= (error_q & ~(write_error ? w_mask : '0)) | (footer_i ? status_i : '0);
     end
@@ -107,7 +105,7 @@ module ws_kernel_csr
 
   assign soft_reset_o = soft_reset_q;
 
-  // ---------------------------------------------------------------- jobs under way
+  // ------------------------------------------------ jobs under way
   logic [7:0] jobs_q;        // more than fit between the two streams
   logic       begin_q, busy, in_take, out_take, job_in, job_out;
 
@@ -127,7 +125,7 @@ module ws_kernel_csr
     end
   end
 
-  // ---------------------------------------------------------------- read channel
+  // ------------------------------------------------ read channel
   logic        ar_held_q, r_valid_q, read;
   logic [11:0] ar_addr_q;
   logic [31:0] r_data_q, r_data_d;
@@ -152,7 +150,7 @@ module ws_kernel_csr
     if (read) r_data_q <= r_data_d;
   end
 
-  // ---------------------------------------------------------------- counters
+  // ------------------------------------------------ counters
   localparam int unsigned Counters = 7;
   logic [Counters-1:0]       event_now;
   logic [Counters-1:0][31:0] low, high;
@@ -163,7 +161,7 @@ module ws_kernel_csr
 
   for (genvar i = 0; i < int'(Counters); i++) begin : gen_counter
     logic at;
-    assign at = read && ar_addr_q[11:3] == 9'((KernelRegCycles >> 3) + 32'(i));
+    assign at = read && ar_addr_q[11:3] == 9'((ws_pkg::KernelRegCycles >> 3) + 32'(i));
     ws_counter64 u_counter (
       .clk_i,
       .rst_ni,
@@ -176,24 +174,27 @@ module ws_kernel_csr
     );
   end
 
-  // ---------------------------------------------------------------- read data
+  // ------------------------------------------------ read data
+  logic [31:0] ctrl;
+  assign ctrl = (soft_reset_q || in_reset_i ? ws_pkg::KernelCtrlSoftReset : '0)
+              | (clear_q ? ws_pkg::KernelCtrlClear : '0);
+
   always_comb begin
     r_data_d = '0;
     if (read) begin
       unique case ({ar_addr_q[11:2], 2'b00})
-        KernelRegId[11:0]:         r_data_d = KernelId;
-        KernelRegVersion[11:0]:    r_data_d = KernelVersion;
-        KernelRegCapBus[11:0]:     r_data_d = {8'd0, 8'(BlocksPerCycle), 16'(BusWidth)};
-        KernelRegCapMaxK[11:0]:    r_data_d = MaxK;
-        KernelRegCapMaxCols[11:0]: r_data_d = MaxCols;
-        KernelRegCapTypes[11:0]:   r_data_d = {16'd0, Types};
-        KernelRegCtrl[11:0]:       r_data_d = (soft_reset_q || in_reset_i ? KernelCtrlSoftReset : '0)
-                                            | (clear_q ? KernelCtrlClear : '0);
-        KernelRegStatus[11:0]:     r_data_d = busy ? KernelStatusBusy : '0;
-        KernelRegError[11:0]:      r_data_d = error_q;
+        ws_pkg::KernelRegId[11:0]:         r_data_d = ws_pkg::KernelId;
+        ws_pkg::KernelRegVersion[11:0]:    r_data_d = ws_pkg::KernelVersion;
+        ws_pkg::KernelRegCapBus[11:0]:     r_data_d = {8'd0, 8'(BlocksPerCycle), 16'(BusWidth)};
+        ws_pkg::KernelRegCapMaxK[11:0]:    r_data_d = MaxK;
+        ws_pkg::KernelRegCapMaxCols[11:0]: r_data_d = MaxCols;
+        ws_pkg::KernelRegCapTypes[11:0]:   r_data_d = {16'd0, Types};
+        ws_pkg::KernelRegCtrl[11:0]:       r_data_d = ctrl;
+        ws_pkg::KernelRegStatus[11:0]:     r_data_d = busy ? ws_pkg::KernelStatusBusy : '0;
+        ws_pkg::KernelRegError[11:0]:      r_data_d = error_q;
         default: begin
           for (int unsigned i = 0; i < Counters; i++) begin
-            if (ar_addr_q[11:3] == 9'((KernelRegCycles >> 3) + i)) begin
+            if (ar_addr_q[11:3] == 9'((ws_pkg::KernelRegCycles >> 3) + i)) begin
               r_data_d = ar_addr_q[2] ? high[i] : low[i];
             end
           end

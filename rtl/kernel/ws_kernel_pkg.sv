@@ -5,9 +5,8 @@
 // each of the two tables here.
 package ws_kernel_pkg;
 
-  import ws_pkg::*;
 
-  // ---------------------------------------------------------------- decoded weights
+  // ------------------------------------------------ decoded weights
   // 32 weights, w[i] = q[i] * sc * d + mn * m, with sc and mn of its half (lo: 0 to 15, hi: 16 to
   // 31). Formats without a minimum leave m and mn at 0; those that subtract it negate m.
   typedef struct packed {
@@ -27,20 +26,20 @@ package ws_kernel_pkg;
     KindFooter = 2'd2   // no bytes: the job ends here
   } kind_e;
 
-  // ---------------------------------------------------------------- table of weight types
+  // ------------------------------------------------ table of weight types
   // Bytes in a block; 0 for a number that is no type.
   function automatic int unsigned block_bytes(input int unsigned weight_type);
     case (weight_type)
-      TypeQ4_0: block_bytes = BytesQ4_0;
-      TypeQ4_1: block_bytes = BytesQ4_1;
-      TypeQ5_0: block_bytes = BytesQ5_0;
-      TypeQ5_1: block_bytes = BytesQ5_1;
-      TypeQ8_0: block_bytes = BytesQ8_0;
-      TypeQ2_K: block_bytes = BytesQ2_K;
-      TypeQ3_K: block_bytes = BytesQ3_K;
-      TypeQ4_K: block_bytes = BytesQ4_K;
-      TypeQ5_K: block_bytes = BytesQ5_K;
-      TypeQ6_K: block_bytes = BytesQ6_K;
+      ws_pkg::TypeQ4_0: block_bytes = ws_pkg::BytesQ4_0;
+      ws_pkg::TypeQ4_1: block_bytes = ws_pkg::BytesQ4_1;
+      ws_pkg::TypeQ5_0: block_bytes = ws_pkg::BytesQ5_0;
+      ws_pkg::TypeQ5_1: block_bytes = ws_pkg::BytesQ5_1;
+      ws_pkg::TypeQ8_0: block_bytes = ws_pkg::BytesQ8_0;
+      ws_pkg::TypeQ2K: block_bytes = ws_pkg::BytesQ2K;
+      ws_pkg::TypeQ3K: block_bytes = ws_pkg::BytesQ3K;
+      ws_pkg::TypeQ4K: block_bytes = ws_pkg::BytesQ4K;
+      ws_pkg::TypeQ5K: block_bytes = ws_pkg::BytesQ5K;
+      ws_pkg::TypeQ6K: block_bytes = ws_pkg::BytesQ6K;
       default:  block_bytes = 0;
     endcase
   endfunction
@@ -48,25 +47,25 @@ package ws_kernel_pkg;
   // Weights in a block.
   function automatic int unsigned block_weights(input int unsigned weight_type);
     case (weight_type)
-      TypeQ4_0: block_weights = WeightsQ4_0;
-      TypeQ4_1: block_weights = WeightsQ4_1;
-      TypeQ5_0: block_weights = WeightsQ5_0;
-      TypeQ5_1: block_weights = WeightsQ5_1;
-      TypeQ8_0: block_weights = WeightsQ8_0;
-      TypeQ2_K: block_weights = WeightsQ2_K;
-      TypeQ3_K: block_weights = WeightsQ3_K;
-      TypeQ4_K: block_weights = WeightsQ4_K;
-      TypeQ5_K: block_weights = WeightsQ5_K;
-      TypeQ6_K: block_weights = WeightsQ6_K;
+      ws_pkg::TypeQ4_0: block_weights = ws_pkg::WeightsQ4_0;
+      ws_pkg::TypeQ4_1: block_weights = ws_pkg::WeightsQ4_1;
+      ws_pkg::TypeQ5_0: block_weights = ws_pkg::WeightsQ5_0;
+      ws_pkg::TypeQ5_1: block_weights = ws_pkg::WeightsQ5_1;
+      ws_pkg::TypeQ8_0: block_weights = ws_pkg::WeightsQ8_0;
+      ws_pkg::TypeQ2K: block_weights = ws_pkg::WeightsQ2K;
+      ws_pkg::TypeQ3K: block_weights = ws_pkg::WeightsQ3K;
+      ws_pkg::TypeQ4K: block_weights = ws_pkg::WeightsQ4K;
+      ws_pkg::TypeQ5K: block_weights = ws_pkg::WeightsQ5K;
+      ws_pkg::TypeQ6K: block_weights = ws_pkg::WeightsQ6K;
       default:  block_weights = 0;
     endcase
   endfunction
 
-  // ---------------------------------------------------------------- what follows from it
+  // ------------------------------------------------ what follows from it
   // Bytes that the realignment stage takes out of the stream in a cycle. At least a bus word for
   // every type: whole blocks where 32 weights are a block, even pieces where 256 are.
   function automatic int unsigned extract_bytes(input int unsigned bus_bytes);
-    extract_bytes = bus_bytes <= 16 ? BytesQ8_0 : bus_bytes == 32 ? 48 : 96;
+    extract_bytes = bus_bytes <= 16 ? ws_pkg::BytesQ8_0 : bus_bytes == 32 ? 48 : 96;
   endfunction
 
   // log2 of the number of 32-weight blocks taken in a cycle.
@@ -88,6 +87,20 @@ package ws_kernel_pkg;
     end
   endfunction
 
+  // Bytes of a full extraction: the blocks of a group, or a piece that is not the last.
+  function automatic int unsigned group_bytes(input int unsigned weight_type,
+                                              input int unsigned lanes,
+                                              input int unsigned extract);
+    group_bytes = block_pieces(weight_type, extract) > 1 ? extract
+                : block_bytes(weight_type) << log_blocks(weight_type, lanes, extract);
+  endfunction
+
+  // Bytes of a block's last piece; of the block where it comes in one.
+  function automatic int unsigned tail_bytes(input int unsigned weight_type,
+                                             input int unsigned extract);
+    tail_bytes = block_bytes(weight_type) - (block_pieces(weight_type, extract) - 1) * extract;
+  endfunction
+
   // The most pieces of a block among the types of a mask.
   function automatic int unsigned most_pieces(input logic [15:0] types, input int unsigned extract);
     most_pieces = 1;
@@ -103,7 +116,7 @@ package ws_kernel_pkg;
     index_width = n > 1 ? $clog2(n) : 1;
   endfunction
 
-  // ---------------------------------------------------------------- byte lanes
+  // ------------------------------------------------ byte lanes
   // Low and high nibbles of 16 bytes as 32 bytes, as Q4_0, Q4_1, Q5_0 and Q5_1 have them.
   function automatic logic [255:0] nibbles(input logic [127:0] v);
     nibbles = {(v >> 4) & {16{8'h0F}}, v & {16{8'h0F}}};

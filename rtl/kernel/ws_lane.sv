@@ -1,20 +1,17 @@
 // One lane: 32 weights against 32 activations a cycle, as an exact fixed-point term. It decodes its
 // share of the group and keeps its share of the activations.
 //
-// Latency 12 from the slot to the term: decode and memory read 1, dot product 4, scales 7. The
-// stages' valid bits come from outside, since all lanes share them: `valid_i[n]` is the valid bit of
-// a slot n cycles after its issue.
-module ws_lane
-  import ws_pkg::*;
-  import ws_kernel_pkg::*;
-#(
+// Latency 12 from the slot to the term: decode and memory read 1, dot product 4, scales 7. One
+// slot a cycle. The stages' valid bits come from outside, since all lanes share them: `valid_i[n]`
+// is that of the slot issued n cycles before.
+module ws_lane #(
   parameter int unsigned ExtBytes = 34,
   parameter int unsigned Lanes = 1,
   parameter int unsigned Lane = 0,
   parameter int unsigned Depth = 2048,      // activation blocks held
   parameter logic [15:0] Types = 16'h7DCC,
-  localparam int unsigned AddrW = index_width(Depth),
-  localparam int unsigned GroupBits = 8 * ExtBytes * most_pieces(Types, ExtBytes),
+  localparam int unsigned AddrW = ws_kernel_pkg::index_width(Depth),
+  localparam int unsigned GroupBits = 8 * ExtBytes * ws_kernel_pkg::most_pieces(Types, ExtBytes),
   localparam int unsigned TermWidth = 107
 ) (
   input  logic                        clk_i,
@@ -34,8 +31,8 @@ module ws_lane
   output logic                        bad_o
 );
 
-  // ---------------------------------------------------------------- decode
-  dec_t             dec, dec_q;
+  // ------------------------------------------------ decode
+  ws_kernel_pkg::dec_t             dec, dec_q;
   logic             enable_q, store_q;
   logic [AddrW-1:0] addr_q;
 
@@ -56,7 +53,7 @@ module ws_lane
     if (valid_i[0]) enable_q <= enable_i;
   end
 
-  // ---------------------------------------------------------------- activations
+  // ------------------------------------------------ activations
   logic [255:0]       xq;
   logic [15:0]        dx;
   logic signed [11:0] sum_lo, sum_hi;
@@ -78,7 +75,7 @@ module ws_lane
     .sum_hi_o    (sum_hi)
   );
 
-  // ---------------------------------------------------------------- arithmetic
+  // ------------------------------------------------ arithmetic
   logic signed [19:0] dot_lo, dot_hi;
 
   ws_dot u_dot (

@@ -2,10 +2,10 @@
 // byte of the packet.
 //
 // Words are kept in a small circular buffer with a byte position. The parser looks at what is held
-// (`avail_o`, `words_o`, `ended_o`, `head_o`) and, in a cycle, moves on by some bytes, by the rest of
-// a word, or by all that is held; with `push_i` the bytes at the position before the move enter the
-// output pipeline together with `user_i`. One packet at a time: the beats of the next one wait until
-// `next_i`.
+// (`avail_o`, `words_o`, `ended_o`, `head_o`) and, in a cycle, moves on by some bytes, by the rest
+// of a word, or by all that is held; with `push_i` the bytes at the position before the move enter
+// the output pipeline together with `user_i`. One packet at a time: beats of the next one wait
+// until `next_i`.
 //
 // Latency: 1 cycle from the port into the buffer, 2 from `push_i` to `raw_o` (word select, byte
 // shift). Throughput: a bus word in and ExtBytes bytes out a cycle.
@@ -60,7 +60,7 @@ module ws_realign #(
   localparam int unsigned WinBytes = ExtBytes + BusBytes - 1;
   localparam int unsigned WinWords = (WinBytes + BusBytes - 1) / BusBytes;
 
-  // ---------------------------------------------------------------- input register
+  // ------------------------------------------------ input register
   // TKEEP is counted here so that the count comes from a register below.
   logic                  in_valid_q, in_last_q, in_bad_q, in_first_q;
   logic [8*BusBytes-1:0] in_data_q;
@@ -103,7 +103,7 @@ module ws_realign #(
     end
   end
 
-  // ---------------------------------------------------------------- word buffer
+  // ------------------------------------------------ word buffer
   logic [8*BusBytes-1:0] word_q [Words];
   logic [IndexW-1:0]     wr_q, rd_q;
   logic [WordsW-1:0]     words_q, drop;
@@ -187,7 +187,7 @@ module ws_realign #(
     assign aligned_o = pos_q == '0;
   end
 
-  // ---------------------------------------------------------------- word select, byte shift
+  // ------------------------------------------------ word select, byte shift
   logic                  sel_valid_q, raw_valid_q;
   logic [8*BusBytes*WinWords-1:0] sel_q;
   logic [PosW-1:0]       sel_pos_q;

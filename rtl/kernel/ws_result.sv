@@ -1,7 +1,7 @@
 // Result words into bus words: a buffer that takes a word in any cycle, and a packer.
 //
-// The writer never waits: it counts the words it has sent less those that `pop_o` reports. Latency 2
-// from a word to the beat it completes. Throughput: a 32-bit word a cycle.
+// The writer never waits: it counts the words it has sent less those that `pop_o` reports. Latency
+// 2 from a word to the beat it completes. Throughput: a 32-bit word a cycle.
 module ws_result #(
   parameter int unsigned BusBytes = 16,
   parameter int unsigned Depth = 64       // a power of two
@@ -21,7 +21,7 @@ module ws_result #(
   input  logic                  m_axis_tready
 );
 
-  // ---------------------------------------------------------------- buffer
+  // ------------------------------------------------ buffer
   localparam int unsigned IndexW = $clog2(Depth);
 
   logic [32:0]       mem [Depth];
@@ -44,7 +44,7 @@ module ws_result #(
     end
   end
 
-  // ---------------------------------------------------------------- packer
+  // ------------------------------------------------ packer
   localparam int unsigned BusWords = BusBytes / 4;
   localparam int unsigned SlotW = $clog2(BusWords);
 
@@ -76,7 +76,9 @@ module ws_result #(
       else if (m_axis_tready) out_valid_q <= 1'b0;
     end
     if (pop_o && !complete) begin
-      for (int unsigned i = 0; i < BusWords - 1; i++) if (SlotW'(i) == slot_q) part_q[i] <= head_word;
+      for (int unsigned i = 0; i < BusWords - 1; i++) begin
+        if (SlotW'(i) == slot_q) part_q[i] <= head_word;
+      end
     end
     if (pop_o && complete) begin
       out_data_q <= beat;

@@ -4,9 +4,7 @@
 // there is neither overflow nor a subnormal result. 0 gives +0; bad_i gives the quiet NaN.
 //
 // Latency 5: magnitude, leading one (32, 8, 1 bits at a time), rounding. One a cycle.
-module ws_round
-  import ws_pkg::*;
-#(
+module ws_round #(
   parameter int unsigned UserWidth = 1
 ) (
   input  logic                 clk_i,
@@ -29,7 +27,7 @@ module ws_round
 
   ws_delay #(.Width(UserWidth), .Depth(5)) u_user (.clk_i, .d_i(user_i), .q_o(user_o));
 
-  // ---------------------------------------------------------------- magnitude
+  // ------------------------------------------------ magnitude
   logic         neg1_q, bad1_q;
   logic [127:0] mag1_q;
   always_ff @(posedge clk_i) begin
@@ -41,7 +39,7 @@ module ws_round
     end
   end
 
-  // ---------------------------------------------------------------- leading one to bit 127
+  // ------------------------------------------------ leading one to bit 127
   logic         neg2_q, bad2_q, neg3_q, bad3_q, neg4_q, bad4_q, zero4_q;
   logic [127:0] mag2_q, mag3_q, mag4_q;
   logic [6:0]   shift2_q, shift3_q, shift4_q;
@@ -97,16 +95,16 @@ module ws_round
     for (int i = 0; i < 8; i++) if (mag3_q[120 + i]) lead = 3'(7 - i);
   end
 
-  // ---------------------------------------------------------------- rounding
-  // A leading one in bit i weighs 2^(i-48): biased exponent i + 79, with i = 127 - shift. A carry out
-  // of the fraction rightly goes into the exponent.
+  // ------------------------------------------------ rounding
+  // A leading one in bit i weighs 2^(i-48): biased exponent i + 79, with i = 127 - shift. A carry
+  // out of the fraction rightly goes into the exponent.
   logic        up;
   logic [31:0] float_q;
   assign up = mag4_q[103] && (mag4_q[104] || |mag4_q[102:0]);
 
   always_ff @(posedge clk_i) begin
     if (valid_q[3]) begin
-      if (bad4_q) float_q <= ResultNan;
+      if (bad4_q) float_q <= ws_pkg::ResultNan;
       else if (zero4_q) float_q <= '0;
       else float_q <= {neg4_q, {8'd206 - 8'(shift4_q), mag4_q[126:104]} + 31'(up)};
     end

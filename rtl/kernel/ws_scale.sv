@@ -8,9 +8,7 @@
 //
 // Latency 11 from the scales, 8 from the dot products (which come 3 cycles later). One a cycle.
 // `valid_i` holds the valid bit of each stage's input, the first in bit 0.
-module ws_scale
-  import ws_kernel_pkg::*;
-#(
+module ws_scale #(
   localparam int unsigned TermWidth = 107
 ) (
   input  logic                        clk_i,
@@ -41,7 +39,7 @@ module ws_scale
     shift = exponent == '0 ? '0 : exponent - 1'b1;
   endfunction
 
-  // ---------------------------------------------------------------- stage 0: operands
+  // ------------------------------------------------ stage 0: operands
   logic               en0_q;
   logic [15:0]        d0_q, m0_q, dx0_q;
   logic signed [7:0]  sc_lo0_q, sc_hi0_q;
@@ -63,7 +61,7 @@ module ws_scale
     end
   end
 
-  // ---------------------------------------------------------------- stage 1: mantissas, minima
+  // ------------------------------------------------ stage 1: mantissas, minima
   logic [21:0]        dd1_q, dm1_q;
   logic [5:0]         ed1_q, em1_q;
   logic               neg_d1_q, neg_m1_q, bad1_q;
@@ -86,15 +84,15 @@ module ws_scale
     end
   end
 
-  // ---------------------------------------------------------------- stages 2, 3: signs
+  // ------------------------------------------------ stages 2, 3: signs
   logic signed [8:0]  sc_lo2_q, sc_hi2_q, sc_lo3_q, sc_hi3_q;
   logic signed [19:0] mn2_q, mn3_q;
   logic               neg_m2_q;
 
   always_ff @(posedge clk_i) begin
     if (valid_i[2]) begin
-      sc_lo2_q <= neg_d1_q ? -9'(sc_lo1_q) : 9'(sc_lo1_q);
-      sc_hi2_q <= neg_d1_q ? -9'(sc_hi1_q) : 9'(sc_hi1_q);
+      sc_lo2_q <= neg_d1_q ? 9'sd0 - 9'(sc_lo1_q) : 9'(sc_lo1_q);
+      sc_hi2_q <= neg_d1_q ? 9'sd0 - 9'(sc_hi1_q) : 9'(sc_hi1_q);
       mn2_q    <= 20'(mn_lo1_q) + 20'(mn_hi1_q);
       neg_m2_q <= neg_m1_q;
     end
@@ -105,7 +103,7 @@ module ws_scale
     end
   end
 
-  // ---------------------------------------------------------------- stages 4, 5: the formats' scales
+  // ------------------------------------------------ stages 4, 5: the formats' scales
   // |dot sc| is at most 2^23 for every format, so 25 bits hold it.
   logic signed [24:0] a_lo4_q, a_hi4_q;
   logic signed [25:0] a5_q;
@@ -126,7 +124,7 @@ module ws_scale
   );
   ws_delay #(.Width(20), .Depth(2)) u_minimum (.clk_i, .d_i(mn3_q), .q_o(mn5));
 
-  // ---------------------------------------------------------------- stages 6 to 9: mantissas, shifts
+  // ------------------------------------------------ stages 6 to 9: mantissas, shifts
   logic signed [105:0] term_d;
   logic signed [99:0]  term_m;
 
@@ -137,7 +135,7 @@ module ws_scale
     .clk_i, .valid_i(valid_i[9:6]), .value_i(mn5), .mant_i(dm5), .shift_i(em5), .term_o(term_m)
   );
 
-  // ---------------------------------------------------------------- stage 10: join
+  // ------------------------------------------------ stage 10: join
   logic signed [TermWidth-1:0] term_q;
   always_ff @(posedge clk_i) begin
     if (valid_i[10]) term_q <= TermWidth'(term_d) + TermWidth'(term_m);
