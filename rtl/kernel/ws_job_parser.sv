@@ -108,6 +108,7 @@ module ws_job_parser #(
   } state_e;
   state_e state_q, state_d;
 
+  logic               setup;
   logic [3:0]         setup_type;
   logic               setup_super;
   logic [1:0]         setup_log;
@@ -128,7 +129,8 @@ module ws_job_parser #(
     setup_full      = '0;
     setup_tails     = '0;
     for (int unsigned t = 0; t < 16; t++) begin
-      if ((Types[t] || t == ws_pkg::TypeQ8_0) && setup_type == 4'(t)) begin
+      // Of use while a phase is set up; naming that keeps it still otherwise.
+      if (setup && (Types[t] || t == ws_pkg::TypeQ8_0) && setup_type == 4'(t)) begin
         setup_super     = ws_kernel_pkg::block_weights(t) == 256;
         setup_log       = 2'(ws_kernel_pkg::log_blocks(t, Lanes, Extract));
         setup_piece_max = PieceW'(ws_kernel_pkg::block_pieces(t, Extract) - 1);
@@ -146,7 +148,6 @@ module ws_job_parser #(
   end
 
   // Registers of the phase, loaded while the phase before it ends.
-  logic               setup;
   logic [3:0]         type_q;
   logic               super_q;
   logic [1:0]         log_q, tail_m1_q;

@@ -98,7 +98,8 @@ module ws_kernel_csr #(
     end else begin
       soft_reset_q <= write_ctrl && (w_mask & ws_pkg::KernelCtrlSoftReset) != '0;
       clear_q      <= write_ctrl && (w_mask & ws_pkg::KernelCtrlClear) != '0;
-      if (soft_reset_q) error_q <= '0;
+      // Until the reset has reached every stage: a footer on its last stage is forgotten too.
+      if (soft_reset_q || in_reset_i) error_q <= '0;
       else error_q <= (error_q & ~(write_error ? w_mask : '0)) | (footer_i ? status_i : '0);
     end
   end
