@@ -121,6 +121,27 @@ fn products_share_an_input_and_columns_beyond_the_kernels_most_are_tiled() {
 }
 
 #[test]
+fn rows_are_shared_out_among_engines() {
+    on_all(|spec| {
+        for engines in 2..=4 {
+            let mut accelerator = accelerator(
+                spec,
+                &TargetOptions {
+                    engines,
+                    ..options()
+                },
+            );
+            assert_eq!(accelerator.engines(), engines);
+            let cases = cases(&accelerator);
+            let jobs = accelerator.stats().jobs;
+            assert_chain(&mut accelerator, &cases);
+            // Cases of a single row leave all engines but one idle.
+            assert!(accelerator.stats().jobs - jobs > cases.len() as u64);
+        }
+    });
+}
+
+#[test]
 fn more_jobs_than_a_chain_carries_go_down_in_several() {
     on_all(|spec| {
         let mut accelerator = accelerator(spec, &options());
@@ -261,7 +282,7 @@ fn send_with(
             len: 1 << 16,
         },
     }];
-    let answers = accelerator.engine().run(&packets).unwrap();
+    let answers = accelerator.engine(0).run(&packets).unwrap();
     answer.sync_for_cpu(0, answer.len()).unwrap();
     let mut footer = [0; FOOTER_BYTES];
     answer

@@ -4,6 +4,8 @@ mod load;
 mod options;
 mod regress;
 mod report;
+#[cfg(feature = "llama")]
+mod run;
 
 use std::process::ExitCode;
 
@@ -23,6 +25,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    #[cfg(feature = "llama")]
+    Run(run::Args),
     Regress(regress::Args),
     Load(load::Args),
 }
@@ -40,6 +44,8 @@ pub fn main() -> ExitCode {
         .format_timestamp(None)
         .init();
     let done = match cli.command {
+        #[cfg(feature = "llama")]
+        Command::Run(args) => run::run(args),
         Command::Regress(args) => regress::run(args),
         Command::Load(args) => load::run(args),
     };

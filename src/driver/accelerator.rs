@@ -1,16 +1,10 @@
-//! Matrix products on an engine: quantised activations, job headers, results.
+//! Matrix products on a target's engines.
 
-use super::engine::{MAX_CHAIN, Packet, Part};
-use super::{Answer, Capabilities, DriverError, Engine};
-use crate::dma::{Buffer, Heap};
-use crate::quant::{WeightType, q8_0_row_bytes, quantize_q8_0};
-use crate::regs::job::{self, FOOTER_BYTES, Footer, HEADER_BYTES, Header, PART_ALIGN};
+use super::shard::Shard;
+use super::{Capabilities, DriverError, Engine};
+use crate::dma::Heap;
+use crate::quant::{WeightType, q8_0_row_bytes};
 use crate::target::{Activity, Target};
-
-/// Bytes of DMA memory for the answers of one chain. A job with more results is split by rows.
-const ANSWER_BYTES: usize = 4 << 20;
-/// Bytes of DMA memory for the activations of one chain, unless one job needs more.
-const ACTIVATION_BYTES: usize = 1 << 20;
 
 /// Activations: columns of the same length.
 #[derive(Clone, Debug)]
@@ -22,7 +16,7 @@ pub enum Input<'a> {
 }
 
 impl Input<'_> {
-    fn cols(&self) -> usize {
+    pub(super) fn cols(&self) -> usize {
         match self {
             Input::F32(columns) => columns.len(),
             Input::Q8_0(columns) => columns.len(),
@@ -58,71 +52,55 @@ pub struct Stats {
     pub weight_bytes: u64,
 }
 
-/// An engine with the DMA memory that jobs need beside their weights.
-pub struct Accelerator {
-    engine: Engine,
-    heap: Heap,
-    headers: Buffer,
-    activations: Buffer,
-    answers: Buffer,
-    next_tag: u32,
-    stats: Stats,
-}
+impl std::ops::Add for Stats {
+    type Output = Stats;
 
-/// A job in the chain that is being built.
-struct Planned {
-    packet: Packet,
-    /// Offset of its answer.
-    answer_at: usize,
-    tag: u32,
-    /// Index of its product, and the part of it that it computes.
-    matmul: usize,
-    first_row: usize,
-    rows: usize,
-    first_col: usize,
-    cols: usize,
-}
-
-impl Planned {
-    fn answer_len(&self) -> usize {
-        self.rows * self.cols * 4 + FOOTER_BYTES
+    fn add(self, other: Stats) -> Stats {
+        Stats {
+            jobs: self.jobs + other.jobs,
+            nonfinite_jobs: self.nonfinite_jobs + other.nonfinite_jobs,
+            bytes_streamed: self.bytes_streamed + other.bytes_streamed,
+            weight_bytes: self.weight_bytes + other.weight_bytes,
+        }
     }
 }
 
-/// Columns of an input that go down in one job.
-struct Tile<'a> {
-    input: &'a Input<'a>,
-    first_col: usize,
-    cols: usize,
-    /// The jobs planned so far leave these activations in the kernel.
-    held: bool,
-}
-
-/// Jobs that go down together, and how much of the scratch buffers they use.
-#[derive(Default)]
-struct Chain {
-    jobs: Vec<Planned>,
-    activation_bytes: usize,
-    answer_bytes: usize,
+/// A target's engines, side by side, each with its shard of the rows.
+pub struct Accelerator {
+    heap: Heap,
+    shards: Vec<Shard>,
 }
 
 impl Accelerator {
-    /// Takes the target over: checks the kernel, resets it, allocates the driver's own buffers.
+    /// Takes the target over: checks each kernel, resets it, allocates the driver's own buffers.
+    ///
+    /// # Errors
+    /// [`DriverError::Unequal`] if the engines' kernels are not the same.
     pub fn new(target: Target) -> Result<Accelerator, DriverError> {
-        let (engine, heap) = Engine::new(target)?;
-        let Capabilities {
-            max_cols, max_k, ..
-        } = engine.capabilities();
-        let largest = padded(max_cols * q8_0_row_bytes(max_k));
-        Ok(Accelerator {
-            headers: heap.alloc(MAX_CHAIN * HEADER_BYTES)?,
-            activations: heap.alloc(largest.max(ACTIVATION_BYTES))?,
-            answers: heap.alloc(ANSWER_BYTES)?,
-            engine,
+        let Target {
             heap,
-            next_tag: 1,
-            stats: Stats::default(),
-        })
+            devices,
+            length_width,
+            ..
+        } = target;
+        let mut shards = Vec::new();
+        for device in devices {
+            shards.push(Shard::new(&heap, device, length_width)?);
+        }
+        let first = shards
+            .first()
+            .ok_or(DriverError::NoEngine)?
+            .engine
+            .capabilities();
+        if let Some(engine) = shards.iter().position(|s| s.engine.capabilities() != first) {
+            let other = shards[engine].engine.capabilities();
+            return Err(DriverError::Unequal {
+                engine,
+                first,
+                other,
+            });
+        }
+        Ok(Accelerator { heap, shards })
     }
 
     /// The target's DMA memory.
@@ -130,22 +108,43 @@ impl Accelerator {
         &self.heap
     }
 
+    /// What each of the kernels can do.
     pub fn capabilities(&self) -> Capabilities {
-        self.engine.capabilities()
+        self.shards[0].engine.capabilities()
     }
 
+    /// Totals of all engines.
     pub fn stats(&self) -> Stats {
-        self.stats
+        self.shards
+            .iter()
+            .fold(Stats::default(), |sum, shard| sum + shard.stats)
     }
 
-    /// What a cycle-accurate target did so far.
+    /// What cycle-accurate engines did so far: beats of all, cycles and time of the one that took
+    /// most, since they run side by side.
     pub fn activity(&self) -> Option<Activity> {
-        self.engine.activity()
+        self.shards
+            .iter()
+            .filter_map(|s| s.engine.activity())
+            .reduce(|a, b| Activity {
+                cycles: a.cycles.max(b.cycles),
+                mm2s_beats: a.mm2s_beats + b.mm2s_beats,
+                s2mm_beats: a.s2mm_beats + b.s2mm_beats,
+                seconds: a.seconds.max(b.seconds),
+            })
     }
 
-    /// The engine, for packets of one's own making.
-    pub fn engine(&mut self) -> &mut Engine {
-        &mut self.engine
+    /// Number of engines.
+    pub fn engines(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// An engine, for packets of one's own making.
+    ///
+    /// # Panics
+    /// If there is none of that number.
+    pub fn engine(&mut self, number: usize) -> &mut Engine {
+        &mut self.shards[number].engine
     }
 
     /// Computes all `matmuls`, which do not depend on each other.
@@ -164,25 +163,24 @@ impl Accelerator {
         for matmul in matmuls.iter() {
             self.check(inputs, matmul)?;
         }
-        let max_cols = self.capabilities().max_cols;
-        let mut chain = Chain::default();
-        for (index, input) in inputs.iter().enumerate() {
-            for first_col in (0..input.cols()).step_by(max_cols) {
-                let cols = max_cols.min(input.cols() - first_col);
-                let mut tile = Tile {
-                    input,
-                    first_col,
-                    cols,
-                    held: false,
-                };
-                for m in 0..matmuls.len() {
-                    if matmuls[m].input == index {
-                        self.plan(&mut chain, &mut tile, matmuls, m)?;
-                    }
-                }
-            }
+        if let [shard] = self.shards.as_mut_slice() {
+            return shard.run(inputs, matmuls);
         }
-        self.flush(&mut chain, matmuls)
+        let parts = split(matmuls, self.shards.len());
+        std::thread::scope(|scope| {
+            let run = |(shard, mut part): (&mut Shard, Vec<MatMul>)| shard.run(inputs, &mut part);
+            let engines = self
+                .shards
+                .iter_mut()
+                .zip(parts)
+                .map(|work| scope.spawn(move || run(work)));
+            let engines: Vec<_> = engines.collect();
+            let ended = engines.into_iter().map(|e| {
+                e.join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            ended.fold(Ok(()), |all, one| all.and(one))
+        })
     }
 
     fn check(&self, inputs: &[Input<'_>], matmul: &MatMul<'_>) -> Result<(), DriverError> {
@@ -235,206 +233,40 @@ impl Accelerator {
                 .try_for_each(|c| argument("bytes of a Q8_0 column", c.len(), q8_0_row_bytes(k))),
         }
     }
+}
 
-    /// Adds the jobs that compute one product for the columns of one tile.
-    fn plan(
-        &mut self,
-        chain: &mut Chain,
-        tile: &mut Tile<'_>,
-        matmuls: &mut [MatMul<'_>],
-        index: usize,
-    ) -> Result<(), DriverError> {
+/// Splits the rows of all `matmuls` among `n` engines; whose share has no rows gets none.
+fn split<'a>(matmuls: &'a mut [MatMul<'_>], n: usize) -> Vec<Vec<MatMul<'a>>> {
+    let mut parts: Vec<Vec<MatMul<'a>>> = (0..n).map(|_| Vec::new()).collect();
+    for matmul in matmuls {
         let MatMul {
+            weights,
             ty,
             k,
             rows,
-            weights,
+            input,
             ..
-        } = matmuls[index];
-        let cols = tile.cols;
+        } = *matmul;
         let row_bytes = ty.row_bytes(k).expect("k was checked to be whole blocks");
-        let most_rows = ((ANSWER_BYTES - FOOTER_BYTES) / (4 * cols)).min(job::MAX_ROWS as usize);
-        let activation_len = padded(cols * q8_0_row_bytes(k));
-        for first_row in (0..rows).step_by(most_rows) {
-            let rows = most_rows.min(rows - first_row);
-            let answer_len = rows * cols * 4 + FOOTER_BYTES;
-            let brought = if tile.held { 0 } else { activation_len };
-            if chain.jobs.len() == MAX_CHAIN
-                || chain.activation_bytes + brought > self.activations.len()
-                || chain.answer_bytes + answer_len > ANSWER_BYTES
-            {
-                self.flush(chain, matmuls)?;
+        let mut rest: Vec<&'a mut [f32]> = matmul.out.iter_mut().map(|out| &mut **out).collect();
+        for (number, part) in parts.iter_mut().enumerate() {
+            let (first, end) = (rows * number / n, rows * (number + 1) / n);
+            let mut out = Vec::with_capacity(rest.len());
+            for rest in &mut rest {
+                let (head, tail) = std::mem::take(rest).split_at_mut(end - first);
+                out.push(head);
+                *rest = tail;
             }
-
-            let start = weights + (first_row * row_bytes) as u64;
-            let skip = start % self.capabilities().bus_bytes as u64;
-            let tag = self.next_tag;
-            self.next_tag = self.next_tag.wrapping_add(1);
-            let header_at = chain.jobs.len() * HEADER_BYTES;
-            let header = Header {
-                magic: job::MAGIC,
-                version: job::VERSION,
-                ty: ty.ggml(),
-                k: k as u32,
-                rows: rows as u32,
-                cols: cols as u32,
-                skip: skip as u32,
-                flags: if tile.held { job::REUSE_ACTIVATIONS } else { 0 },
-                tag,
-            };
-            self.headers.write(header_at, &header.to_bytes())?;
-            let mut parts = vec![Part {
-                addr: self.headers.device_addr() + header_at as u64,
-                len: HEADER_BYTES,
-            }];
-            if !tile.held {
-                let at = chain.activation_bytes;
-                self.write_activations(at, tile, k)?;
-                parts.push(Part {
-                    addr: self.activations.device_addr() + at as u64,
-                    len: activation_len,
-                });
-                chain.activation_bytes += activation_len;
-                tile.held = true;
-            }
-            parts.push(Part {
-                addr: start - skip,
-                len: skip as usize + rows * row_bytes,
-            });
-            let answer = Part {
-                addr: self.answers.device_addr() + chain.answer_bytes as u64,
-                len: answer_len,
-            };
-            chain.jobs.push(Planned {
-                packet: Packet { parts, answer },
-                answer_at: chain.answer_bytes,
-                tag,
-                matmul: index,
-                first_row,
-                rows,
-                first_col: tile.first_col,
-                cols,
-            });
-            chain.answer_bytes += padded(answer_len);
-        }
-        Ok(())
-    }
-
-    fn write_activations(
-        &mut self,
-        at: usize,
-        tile: &Tile<'_>,
-        k: usize,
-    ) -> Result<(), DriverError> {
-        let column_bytes = q8_0_row_bytes(k);
-        let (wanted, cols) = (tile.first_col..tile.first_col + tile.cols, tile.cols);
-        match tile.input {
-            Input::Q8_0(columns) => {
-                for (n, column) in columns[wanted].iter().enumerate() {
-                    self.activations.write(at + n * column_bytes, column)?;
-                }
-            }
-            Input::F32(columns) => {
-                // SAFETY: the buffer is the driver's own, and no chain is under way that reads it.
-                let bytes = unsafe { self.activations.slice_mut(at, cols * column_bytes) }?;
-                for (column, bytes) in columns[wanted]
-                    .iter()
-                    .zip(bytes.chunks_exact_mut(column_bytes))
-                {
-                    quantize_q8_0(column, bytes);
-                }
-            }
-        }
-        self.activations
-            .sync_for_device(at, padded(cols * column_bytes))?;
-        Ok(())
-    }
-
-    /// Runs the chain and spreads its answers.
-    fn flush(&mut self, chain: &mut Chain, matmuls: &mut [MatMul<'_>]) -> Result<(), DriverError> {
-        let Chain { jobs, .. } = std::mem::take(chain);
-        if jobs.is_empty() {
-            return Ok(());
-        }
-        self.headers.sync_for_device(0, jobs.len() * HEADER_BYTES)?;
-        let packets: Vec<Packet> = jobs.iter().map(|j| j.packet.clone()).collect();
-        let answers = self.engine.run(&packets)?;
-        let taken = jobs
-            .iter()
-            .zip(answers)
-            .try_for_each(|(job, answer)| self.take_answer(job, answer, &mut matmuls[job.matmul]));
-        if taken.is_err() {
-            // A refused job leaves the kernel without activations; nothing of this run goes on.
-            self.engine.recover();
-        }
-        taken
-    }
-
-    fn take_answer(
-        &mut self,
-        job: &Planned,
-        answer: Answer,
-        matmul: &mut MatMul<'_>,
-    ) -> Result<(), DriverError> {
-        let (tag, expected, found) = (job.tag, job.answer_len(), answer.len);
-        let Some(results_len) = found.checked_sub(FOOTER_BYTES) else {
-            return Err(DriverError::AnswerLength {
-                tag,
-                expected,
-                found,
-            });
-        };
-        self.answers
-            .sync_for_cpu(job.answer_at, found.min(expected))?;
-        let mut footer = [0; FOOTER_BYTES];
-        self.answers
-            .read(job.answer_at + results_len, &mut footer)?;
-        let footer = Footer::from_bytes(&footer);
-        if footer.tag != tag {
-            return Err(DriverError::WrongTag {
-                expected: tag,
-                found: footer.tag,
-            });
-        }
-        if !footer.status.is_good() {
-            let MatMul { ty, k, .. } = *matmul;
-            let (rows, cols, status) = (job.rows, job.cols, footer.status);
-            return Err(DriverError::Refused {
-                tag,
+            let weights = weights + (first * row_bytes) as u64;
+            part.push(MatMul {
+                weights,
                 ty,
                 k,
-                rows,
-                cols,
-                status,
+                rows: end - first,
+                input,
+                out,
             });
         }
-        if found != expected {
-            return Err(DriverError::AnswerLength {
-                tag,
-                expected,
-                found,
-            });
-        }
-        self.stats.jobs += 1;
-        self.stats.nonfinite_jobs += u64::from(footer.status.is_nonfinite());
-        self.stats.bytes_streamed += job.packet.parts.iter().map(|p| p.len as u64).sum::<u64>();
-        self.stats.weight_bytes += job.packet.parts.last().map_or(0, |p| p.len as u64);
-
-        // SAFETY: the buffer is the driver's own, and the chain that wrote it has ended.
-        let results = unsafe { self.answers.slice(job.answer_at, results_len) }?;
-        let rows = job.first_row..job.first_row + job.rows;
-        let columns = &mut matmul.out[job.first_col..job.first_col + job.cols];
-        for (n, column) in columns.iter_mut().enumerate() {
-            let of_column = results.chunks_exact(4).skip(n).step_by(job.cols);
-            for (y, bytes) in column[rows.clone()].iter_mut().zip(of_column) {
-                *y = f32::from_le_bytes(bytes.try_into().expect("chunks of 4 bytes"));
-            }
-        }
-        Ok(())
     }
-}
-
-/// `len` padded as a part of a job packet is.
-fn padded(len: usize) -> usize {
-    len.next_multiple_of(PART_ALIGN)
+    parts
 }

@@ -7,7 +7,7 @@ use crate::quant::WeightType;
 use crate::regs::axi_dma::{self, cr, desc, sr};
 use crate::regs::job::PART_ALIGN;
 use crate::regs::kernel;
-use crate::target::{Activity, Device, DeviceError, Target, Window};
+use crate::target::{Activity, Device, DeviceError, Window};
 
 /// Descriptors of the MM2S ring: a job takes three and one more for each split.
 const MM2S_DESCRIPTORS: usize = 1024;
@@ -80,26 +80,25 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Checks the kernel's identity, resets engine and kernel and makes the rings.
-    pub fn new(target: Target) -> Result<(Engine, Heap), DriverError> {
-        let Target {
-            heap,
-            mut device,
-            length_width,
-            ..
-        } = target;
+    /// Checks the kernel's identity, resets engine and kernel and makes the rings in `heap`.
+    /// `length_width` is the width of the DMA's length fields in bits.
+    pub fn new(
+        heap: &Heap,
+        mut device: Box<dyn Device>,
+        length_width: u32,
+    ) -> Result<Engine, DriverError> {
         let capabilities = probe(device.as_mut())?;
         let longest = (1usize << length_width) - 1;
         let mut engine = Engine {
             device,
             capabilities,
-            mm2s: Ring::new(&heap, MM2S_DESCRIPTORS)?,
-            s2mm: Ring::new(&heap, S2MM_DESCRIPTORS)?,
+            mm2s: Ring::new(heap, MM2S_DESCRIPTORS)?,
+            s2mm: Ring::new(heap, S2MM_DESCRIPTORS)?,
             max_descriptor: longest / PART_ALIGN * PART_ALIGN,
             stuck: false,
         };
         engine.reset()?;
-        Ok((engine, heap))
+        Ok(engine)
     }
 
     pub fn capabilities(&self) -> Capabilities {

@@ -1,11 +1,12 @@
 //! The driver: the only one, for all targets.
 //!
-//! [`Engine`] moves packets through one DMA engine and kernel; [`Accelerator`] turns matrix
-//! products into jobs for it.
+//! [`Engine`] moves packets through one DMA engine and kernel; [`Accelerator`] spreads matrix
+//! products over a target's engines and turns them into jobs.
 
 mod accelerator;
 mod engine;
 mod ring;
+mod shard;
 
 pub use accelerator::{Accelerator, Input, MatMul, Stats};
 pub use engine::{Answer, Capabilities, Engine, Packet, Part};
@@ -33,6 +34,16 @@ pub enum DriverError {
         found_major: u32,
         found_minor: u32,
         driven: u32,
+    },
+    #[error("the target has no engine")]
+    NoEngine,
+    #[error(
+        "engine {engine} can do {other:?}, engine 0 {first:?}; rows can be shared among equals only"
+    )]
+    Unequal {
+        engine: usize,
+        first: Capabilities,
+        other: Capabilities,
     },
     #[error("kernel register {register} reads 0x{value:x}: {expected}")]
     Capability {

@@ -5,6 +5,8 @@
 
 pub mod model;
 mod open;
+#[cfg(feature = "rtl")]
+pub mod rtl;
 
 pub use open::{Target, TargetError, TargetOptions, TargetSpec, open};
 

@@ -7,6 +7,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::model::{ModelConfig, ModelDevice};
+#[cfg(feature = "rtl")]
+use super::rtl::RtlDevice;
 use super::{Device, DeviceError, Fault};
 use crate::dma::{Coherence, DmaError, GRANULE, Heap, SimMemory};
 
@@ -15,18 +17,18 @@ use crate::dma::{Coherence, DmaError, GRANULE, Heap, SimMemory};
 pub enum TargetSpec {
     /// The behavioural model.
     Model,
-    /// The Verilated RTL.
-    Rtl,
+    /// The Verilated RTL: the default configuration, or the one named (`rtl:w256b2`).
+    Rtl(Option<String>),
 }
 
 impl TargetSpec {
     /// All targets there are, as the command line spells them.
-    pub const NAMES: [&str; 2] = ["model", "rtl"];
+    pub const NAMES: [&str; 3] = ["model", "rtl", "rtl:CONFIGURATION"];
 
     /// The targets of this build.
     pub fn built() -> Vec<TargetSpec> {
         match cfg!(feature = "rtl") {
-            true => vec![TargetSpec::Model, TargetSpec::Rtl],
+            true => vec![TargetSpec::Model, TargetSpec::Rtl(None)],
             false => vec![TargetSpec::Model],
         }
     }
@@ -36,9 +38,10 @@ impl FromStr for TargetSpec {
     type Err = TargetError;
 
     fn from_str(s: &str) -> Result<Self, TargetError> {
-        match s {
-            "model" => Ok(TargetSpec::Model),
-            "rtl" => Ok(TargetSpec::Rtl),
+        match s.split_once(':') {
+            None if s == "model" => Ok(TargetSpec::Model),
+            None if s == "rtl" => Ok(TargetSpec::Rtl(None)),
+            Some(("rtl", config)) => Ok(TargetSpec::Rtl(Some(config.into()))),
             _ => Err(TargetError::Unknown(s.into())),
         }
     }
@@ -46,10 +49,11 @@ impl FromStr for TargetSpec {
 
 impl fmt::Display for TargetSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            TargetSpec::Model => "model",
-            TargetSpec::Rtl => "rtl",
-        })
+        match self {
+            TargetSpec::Model => f.write_str("model"),
+            TargetSpec::Rtl(None) => f.write_str("rtl"),
+            TargetSpec::Rtl(Some(config)) => write!(f, "rtl:{config}"),
+        }
     }
 }
 
@@ -63,7 +67,9 @@ pub struct TargetOptions {
     pub coherence: Coherence,
     /// Seeds the fill of fresh memory and whatever else is random in a simulation.
     pub seed: u64,
-    /// Threads the model computes with; the RTL takes one.
+    /// Engines side by side, 1 to 4.
+    pub engines: usize,
+    /// Threads the model computes with, each of its engines; an engine of the RTL takes one.
     pub threads: usize,
     /// Width of the DMA's length fields in bits, 8 to 26.
     pub length_width: u32,
@@ -81,6 +87,7 @@ impl Default for TargetOptions {
             heap_base: 0x8_0000_0000,
             coherence: Coherence::Coherent,
             seed: 0,
+            engines: 1,
             threads: std::thread::available_parallelism().map_or(1, NonZero::get),
             length_width: 26,
             faults: Vec::new(),
@@ -99,7 +106,8 @@ fn physical_memory() -> usize {
 pub struct Target {
     pub spec: TargetSpec,
     pub heap: Heap,
-    pub device: Box<dyn Device>,
+    /// One an engine.
+    pub devices: Vec<Box<dyn Device>>,
     /// Width of the DMA's length fields in bits.
     pub length_width: u32,
 }
@@ -109,7 +117,7 @@ pub struct Target {
 pub enum TargetError {
     #[error("unknown target {0:?}; there are {names}", names = TargetSpec::NAMES.join(", "))]
     Unknown(String),
-    #[error("target {0} is not in this build; build with the feature of that name")]
+    #[error("target {0} is not in this build; build with the feature `rtl`")]
     NotBuilt(TargetSpec),
     #[error("{option}: {value} is not {wanted}")]
     Option {
@@ -125,12 +133,26 @@ pub enum TargetError {
 
 /// Opens the target `spec`; never another one.
 pub fn open(spec: &TargetSpec, options: &TargetOptions) -> Result<Target, TargetError> {
+    let range = |option, value: usize, wanted| {
+        let value = value.to_string();
+        Err(TargetError::Option {
+            option,
+            value,
+            wanted,
+        })
+    };
     if !(8..=26).contains(&options.length_width) {
-        return Err(TargetError::Option {
-            option: "length_width",
-            value: options.length_width.to_string(),
-            wanted: "8 to 26",
-        });
+        return range("length_width", options.length_width as usize, "8 to 26");
+    }
+    if !(1..=4).contains(&options.engines) {
+        return range("engines", options.engines, "1 to 4");
+    }
+    if options.trace.is_some() && options.engines > 1 {
+        return range(
+            "engines",
+            options.engines,
+            "1, which is all that one trace can hold",
+        );
     }
     let memory = Arc::new(SimMemory::new(
         options.heap_bytes,
@@ -139,21 +161,37 @@ pub fn open(spec: &TargetSpec, options: &TargetOptions) -> Result<Target, Target
         options.seed,
     )?);
     let heap = Heap::new(memory.clone())?;
-    let device: Box<dyn Device> = match spec {
+    let devices = (0..options.engines).map(|_| device(spec, memory.clone(), options));
+    Ok(Target {
+        spec: spec.clone(),
+        devices: devices.collect::<Result<_, _>>()?,
+        heap,
+        length_width: options.length_width,
+    })
+}
+
+/// One engine of the target.
+fn device(
+    spec: &TargetSpec,
+    memory: Arc<SimMemory>,
+    options: &TargetOptions,
+) -> Result<Box<dyn Device>, TargetError> {
+    match spec {
         TargetSpec::Model => {
             let config = ModelConfig {
                 threads: options.threads,
                 faults: options.faults.clone(),
                 ..ModelConfig::default()
             };
-            Box::new(ModelDevice::new(memory, config))
+            Ok(Box::new(ModelDevice::new(memory, config)))
         }
-        TargetSpec::Rtl => return Err(TargetError::NotBuilt(spec.clone())),
-    };
-    Ok(Target {
-        spec: spec.clone(),
-        heap,
-        device,
-        length_width: options.length_width,
-    })
+        #[cfg(feature = "rtl")]
+        TargetSpec::Rtl(config) => Ok(Box::new(RtlDevice::new(
+            memory,
+            config.as_deref(),
+            options,
+        )?)),
+        #[cfg(not(feature = "rtl"))]
+        TargetSpec::Rtl(_) => Err(TargetError::NotBuilt(spec.clone())),
+    }
 }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::dot::Dot;
 use super::packet::Packet;
 use super::pool::Pool;
-use super::{Fault, ModelConfig, TYPES, flag};
+use super::{Fault, ModelConfig, flag};
 use crate::quant::{WeightType, q8_0_row_bytes};
 use crate::regs::job::{
     self, FOOTER_BYTES, Footer, HEADER_BYTES, Header, MAX_ROWS, PART_ALIGN, REUSE_ACTIVATIONS,
@@ -112,7 +112,7 @@ impl Kernel {
             }
             reg::CAP_MAX_K => self.config.max_k,
             reg::CAP_MAX_COLS => self.config.max_cols,
-            reg::CAP_TYPES => TYPES,
+            reg::CAP_TYPES => WeightType::all().fold(0, |mask, ty| mask | ty.mask()),
             reg::STATUS => flag(self.is_busy(), reg::STATUS_BUSY),
             reg::ERROR => self.error,
             reg::CYCLES..COUNTERS_END if offset.is_multiple_of(4) => self.read_counter(offset),
@@ -264,7 +264,7 @@ impl Kernel {
         if foreign != 0 {
             return Err(foreign);
         }
-        let ty = WeightType::from_ggml(header.ty).filter(|ty| TYPES & ty.mask() != 0);
+        let ty = WeightType::from_ggml(header.ty);
         let whole = ty.is_none_or(|ty| header.k.is_multiple_of(ty.block_len() as u32));
         let bad_k = header.k == 0 || header.k > self.config.max_k || !whole;
         let reserved = &bytes[header::RESERVED..];

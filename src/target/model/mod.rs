@@ -18,11 +18,7 @@ use kernel::Kernel;
 
 use super::{Device, DeviceError, Fault, Interrupts, Window};
 use crate::dma::SimMemory;
-use crate::quant::WeightType;
 use crate::regs::axi_dma::{DMACR, MM2S, S2MM, cr, desc};
-
-/// The weight types that the kernel is built with, as in `CAP_TYPES`: those the RTL has.
-pub const TYPES: u32 = WeightType::Q4_0.mask() | WeightType::Q4_1.mask() | WeightType::Q8_0.mask();
 
 /// Which instructions the dot products may use; the results are the same bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,132 @@
+//! The Verilated RTL as a target.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Instant;
+
+use weightstream_sim::{
+    Channel, DeviceMemory, ErrorResponse, Lines, Sim, SimError, SimOptions, configs,
+};
+
+use super::{Activity, Device, DeviceError, Fault, Interrupts, TargetOptions, Window};
+use crate::dma::{DmaMemory, SimMemory};
+use crate::regs::kernel;
+
+/// The RTL of one configuration, simulated cycle by cycle.
+pub struct RtlDevice {
+    sim: Sim,
+    /// Wall time spent in the simulator, seconds.
+    seconds: f64,
+    /// The simulation reads and writes it.
+    _memory: Arc<SimMemory>,
+}
+
+impl RtlDevice {
+    /// Resets the configuration of that name, or the default one, with `memory` behind its AXI
+    /// ports.
+    pub fn new(
+        memory: Arc<SimMemory>,
+        config: Option<&str>,
+        options: &TargetOptions,
+    ) -> Result<RtlDevice, DeviceError> {
+        let view = DeviceMemory {
+            data: NonNull::new(memory.device_ptr()).expect("a mapping is not at address 0"),
+            length: memory.len(),
+            base: memory.device_base(),
+        };
+        let sim_options = SimOptions {
+            seed: options.seed,
+            ..SimOptions::default()
+        };
+        let config = match config {
+            Some(config) => config.to_owned(),
+            None => configs().into_iter().next().unwrap_or_default(),
+        };
+        // SAFETY: the memory lives as long as the simulation, and simulated cycles pass only in the
+        // device's calls, in which the driver owns what it handed over.
+        let mut sim = unsafe { Sim::new(&config, view, &sim_options) }?;
+        if let Some(path) = &options.trace {
+            sim.trace_start(path)?;
+        }
+        for fault in &options.faults {
+            match fault {
+                Fault::SlaveError(range) => {
+                    for channel in [Channel::SgR, Channel::SgB, Channel::Mm2sR, Channel::S2mmB] {
+                        sim.inject_error(channel, range.clone(), ErrorResponse::Slave)?;
+                    }
+                }
+                Fault::NoAnswer => sim.mute(Channel::S2mmW)?,
+            }
+        }
+        Ok(RtlDevice {
+            sim,
+            seconds: 0.0,
+            _memory: memory,
+        })
+    }
+
+    /// Runs `call` in the simulator and counts its time.
+    fn timed<T>(
+        &mut self,
+        call: impl FnOnce(&mut Sim) -> Result<T, SimError>,
+    ) -> Result<T, DeviceError> {
+        let start = Instant::now();
+        let done = call(&mut self.sim);
+        self.seconds += start.elapsed().as_secs_f64();
+        Ok(done?)
+    }
+}
+
+impl Device for RtlDevice {
+    fn read32(&mut self, window: Window, offset: u32) -> Result<u32, DeviceError> {
+        let addr = address(window, offset)?;
+        self.timed(|sim| sim.read32(addr))
+    }
+
+    fn write32(&mut self, window: Window, offset: u32, value: u32) -> Result<(), DeviceError> {
+        let addr = address(window, offset)?;
+        self.timed(|sim| sim.write32(addr, value))
+    }
+
+    fn wait_interrupt(&mut self) -> Result<Interrupts, DeviceError> {
+        // No limit in cycles: a long job is no fault. The watchdog ends a run without progress.
+        let lines = self.timed(|sim| sim.run_until_irq(Lines::ALL, u64::MAX))?;
+        Ok(Interrupts {
+            mm2s: lines.mm2s,
+            s2mm: lines.s2mm,
+        })
+    }
+
+    fn activity(&self) -> Option<Activity> {
+        Some(Activity {
+            cycles: self.sim.now(),
+            mm2s_beats: self.sim.beats(Channel::Mm2sR),
+            s2mm_beats: self.sim.beats(Channel::S2mmW),
+            seconds: self.seconds,
+        })
+    }
+}
+
+/// The address of a register on `s_axi_ctrl`.
+fn address(window: Window, offset: u32) -> Result<u16, DeviceError> {
+    let base = match window {
+        Window::Dma => 0,
+        Window::Kernel => kernel::WINDOW,
+    };
+    u16::try_from(base + offset).map_err(|_| {
+        DeviceError::Simulation(format!(
+            "register offset 0x{offset:x} is outside the address map"
+        ))
+    })
+}
+
+impl From<SimError> for DeviceError {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Watchdog { .. } => DeviceError::Timeout {
+                stuck: error.to_string(),
+            },
+            _ => DeviceError::Simulation(error.to_string()),
+        }
+    }
+}
