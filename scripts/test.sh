@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Sets up and runs every check and test. Prints the time that each step took; stops at the first
+# that fails.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+times=()
+step() {
+  local name=$1 start=$SECONDS
+  shift
+  echo "== $name"
+  "$@"
+  times+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
+}
+
+vector_tests() {
+  local venv=target/python
+  [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
+  "$venv/bin/pip" install -q --disable-pip-version-check -r vectors/requirements.txt
+  "$venv/bin/python" -m pytest -q vectors
+}
+
+lint_rtl() {
+  verilator --lint-only -Wall -F rtl/weightstream.f
+}
+
+step "set-up" scripts/setup.sh
+step "format" cargo fmt --all --check
+step "RTL lint" lint_rtl
+step "build" cargo build --release --locked --workspace
+step "lint" cargo clippy --release --locked --workspace --all-targets --all-features -- -D warnings
+step "lint without llama.cpp and RTL" cargo clippy --release --locked --no-default-features -- -D warnings
+step "golden vectors' generator" vector_tests
+step "tests" cargo test --release --locked --workspace --all-features
+step "golden vectors on every target" target/release/weightstream regress --strict
+step "demo" scripts/demo.sh
+
+echo "== times"
+printf '%s\n' "${times[@]}"
