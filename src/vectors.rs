@@ -309,7 +309,7 @@ mod tests {
                 "33",
                 "metadata k is 33, expected a multiple of Q4_0's block of 32",
             ),
-            ("k", "64", "shape of weights is [3, 18], expected [3, 36]"),
+            ("k", "64", "shape of x is [2, 32], expected [2, 64]"),
             ("rows", "0", "metadata rows is 0"),
             ("rows", "x", "metadata rows is x"),
             ("cols", "-1", "metadata cols is -1"),

@@ -208,7 +208,7 @@ fn load_shows_and_verifies_what_lies_in_dma_memory() {
         let line = run
             .stdout
             .lines()
-            .find(|l| l.contains(name))
+            .find(|l| l.split_whitespace().next() == Some(name))
             .unwrap_or_else(|| panic!("{name} is not shown"));
         assert!(line.contains(address), "{line}");
     }
