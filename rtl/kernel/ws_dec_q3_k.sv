@@ -21,7 +21,8 @@ module ws_dec_q3_k #(
   logic [95:0]  scales;
   logic [3:0]   low_lo, low_hi;
   logic [1:0]   high_lo, high_hi;
-  logic [6:0]   low_at, high_at;
+  logic [63:0]  lows;
+  logic [31:0]  highs;
 
   always_comb begin
     dec_o   = '0;
@@ -32,8 +33,8 @@ module ws_dec_q3_k #(
     low_hi  = '0;
     high_lo = '0;
     high_hi = '0;
-    low_at  = '0;
-    high_at = '0;
+    lows    = '0;
+    highs   = '0;
     if (sel_i) begin
       half        = unit_i[2] ? blk_i[767:512] : blk_i[511:256];
       third       = (blk_i[255:0] >> unit_i) & {32{8'h01}};
@@ -43,12 +44,12 @@ module ws_dec_q3_k #(
       dec_o.d     = blk_i[879:864];
       scales      = blk_i[863:768];
       // Scales 2 u and 2 u + 1 lie in neighbouring bytes.
-      low_at      = {1'b0, unit_i[1:0], 1'b0, unit_i[2], 2'b00};
-      high_at     = {2'b10, unit_i[0], 1'b0, unit_i[2:1], 1'b0};
-      low_lo      = scales[low_at +: 4];
-      low_hi      = scales[low_at + 7'd8 +: 4];
-      high_lo     = scales[high_at +: 2];
-      high_hi     = scales[high_at + 7'd8 +: 2];
+      lows        = scales[63:0];
+      highs       = scales[95:64];
+      low_lo      = lows[{unit_i[1:0], 1'b0, unit_i[2], 2'b00} +: 4];
+      low_hi      = lows[{unit_i[1:0], 1'b1, unit_i[2], 2'b00} +: 4];
+      high_lo     = highs[{unit_i[0], 1'b0, unit_i[2:1], 1'b0} +: 2];
+      high_hi     = highs[{unit_i[0], 1'b1, unit_i[2:1], 1'b0} +: 2];
       // Taking 32 away flips the top bit of a 6-bit two's complement number.
       dec_o.sc_lo = {{3{~high_lo[1]}}, high_lo[0], low_lo};
       dec_o.sc_hi = {{3{~high_hi[1]}}, high_hi[0], low_hi};

@@ -11,9 +11,14 @@ module ws_dec_scales_k4 (
 );
 
   logic [7:0] a, b, c;
-  assign a = scales_i[{2'b00, unit_i[1:0], 3'b000} +: 8];
-  assign b = scales_i[7'd32 + {2'b00, unit_i[1:0], 3'b000} +: 8];
-  assign c = scales_i[7'd64 + {2'b00, unit_i[1:0], 3'b000} +: 8];
+  always_comb begin
+    unique case (unit_i[1:0])
+      2'd0: {c, b, a} = {scales_i[71:64], scales_i[39:32], scales_i[7:0]};
+      2'd1: {c, b, a} = {scales_i[79:72], scales_i[47:40], scales_i[15:8]};
+      2'd2: {c, b, a} = {scales_i[87:80], scales_i[55:48], scales_i[23:16]};
+      2'd3: {c, b, a} = {scales_i[95:88], scales_i[63:56], scales_i[31:24]};
+    endcase
+  end
 
   assign scale_o   = unit_i[2] ? {a[7:6], c[3:0]} : a[5:0];
   assign minimum_o = unit_i[2] ? {b[7:6], c[7:4]} : b[5:0];

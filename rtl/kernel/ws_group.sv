@@ -27,17 +27,38 @@ module ws_group #(
   input  logic                         done_i      // the reader needs the group no longer
 );
 
+  // ------------------------------------------------ skid
+  // One piece is kept when the second buffer turns out to be busy, so that ready_o is a register.
+  localparam int unsigned InWidth = 8 * ExtBytes + PieceW + 1 + UserWidth;
+
+  logic                  ready_q, in_valid, in_ready, piece_last;
+  logic [InWidth-1:0]    skid_q;
+  logic [8*ExtBytes-1:0] raw;
+  logic [PieceW-1:0]     piece;
+  logic [UserWidth-1:0]  user;
+
+  assign ready_o  = ready_q;
+  assign in_valid = valid_i || !ready_q;
+  assign {raw, piece, piece_last, user} = ready_q ? {raw_i, piece_i, piece_last_i, user_i} : skid_q;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) ready_q <= 1'b1;
+    else ready_q <= in_ready || !in_valid;
+    if (ready_q && valid_i) skid_q <= {raw_i, piece_i, piece_last_i, user_i};
+  end
+
+  // ------------------------------------------------ buffers
   logic                 valid_q, load;
   logic [UserWidth-1:0] user_q;
 
-  assign ready_o = !piece_last_i || !valid_q || done_i;
-  assign load    = valid_i && piece_last_i && (!valid_q || done_i);
+  assign in_ready = !piece_last || !valid_q || done_i;
+  assign load     = in_valid && piece_last && in_ready;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) valid_q <= 1'b0;
     else if (load) valid_q <= 1'b1;
     else if (done_i) valid_q <= 1'b0;
-    if (load) user_q <= user_i;
+    if (load) user_q <= user;
   end
 
   // Whole vectors, so that the readers see one variable.
@@ -45,12 +66,12 @@ module ws_group #(
 
   always_ff @(posedge clk_i) begin
     for (int unsigned p = 0; p < Pieces; p++) begin
-      if (valid_i && !piece_last_i && piece_i == PieceW'(p)) begin
-        fill_q[8*ExtBytes*p +: 8*ExtBytes] <= raw_i;
+      if (in_valid && !piece_last && piece == PieceW'(p)) begin
+        fill_q[8*ExtBytes*p +: 8*ExtBytes] <= raw;
       end
-      if (load && piece_i == PieceW'(p)) begin
-        group_q[8*ExtBytes*p +: 8*ExtBytes] <= raw_i;
-      end else if (load && piece_i > PieceW'(p)) begin
+      if (load && piece == PieceW'(p)) begin
+        group_q[8*ExtBytes*p +: 8*ExtBytes] <= raw;
+      end else if (load && piece > PieceW'(p)) begin
         group_q[8*ExtBytes*p +: 8*ExtBytes] <= fill_q[8*ExtBytes*p +: 8*ExtBytes];
       end
     end

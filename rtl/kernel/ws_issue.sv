@@ -7,13 +7,11 @@
 //
 // Latency 0: the slot is a function of the group and this module's counters.
 module ws_issue #(
-  parameter int unsigned Lanes = 1,
   parameter int unsigned MaxCols = 4,
   parameter int unsigned Stride = 512,     // addresses of a column
   parameter int unsigned Credits = 64,     // words of the result buffer
   localparam int unsigned AddrW = ws_kernel_pkg::index_width(MaxCols * Stride),
-  localparam int unsigned ColW = ws_kernel_pkg::index_width(MaxCols),
-  localparam int unsigned Steps = 8 / Lanes
+  localparam int unsigned ColW = ws_kernel_pkg::index_width(MaxCols)
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
@@ -21,11 +19,12 @@ module ws_issue #(
   // Group.
   input  logic             valid_i,
   input  logic [1:0]       kind_i,
-  input  logic             super_i,        // a block of 256
-  input  logic             first_i,
-  input  logic             last_i,
+  input  logic             first_i,        // of the row
+  input  logic             last_i,         // of the row
+  input  logic             makes_i,        // the last step makes words; of a footer, each
+  input  logic [2:0]       step_max_i,
   input  logic [AddrW-1:0] addr_i,
-  input  logic [ColW-1:0]  cols_m1_i,
+  input  logic [ColW-1:0]  col_max_i,
   output logic             done_o,
 
   // Slot.
@@ -56,10 +55,9 @@ module ws_issue #(
   assign is_act      = kind_i == ws_kernel_pkg::KindAct;
   assign is_weight   = kind_i == ws_kernel_pkg::KindWeight;
   assign is_footer   = kind_i == ws_kernel_pkg::KindFooter;
-  assign col_last    = !is_weight || col_q == cols_m1_i;
-  assign step_last   = is_footer ? step_q == 3'd3
-                     : is_act || !super_i || step_q == 3'(Steps - 1);
-  assign makes_word  = is_footer || (is_weight && last_i && step_last);
+  assign col_last    = col_q == col_max_i;
+  assign step_last   = step_q == step_max_i;
+  assign makes_word  = makes_i && (step_last || is_footer);
   assign go          = valid_i && (!makes_word || room_q) && !(is_weight && store_busy_i);
   assign done_o      = go && col_last && step_last;
   assign offset_next = col_last ? AddrW'(step_q) + 1'b1 : offset_q + AddrW'(Stride);

@@ -51,7 +51,9 @@ module ws_job_parser #(
   output logic                  last_o,        // of the row
   output logic [Lanes-1:0]      lanes_o,       // that have a block
   output logic [AddrW-1:0]      addr_o,        // in the activation memory, for column 0
-  output logic [ColW-1:0]       cols_m1_o,
+  output logic                  makes_o,       // its last step (footer: each) makes words
+  output logic [2:0]            step_max_o,    // last step: 32 weights a lane, or a footer word
+  output logic [ColW-1:0]       col_max_o,     // last column of a step
 
   // Footer of the job whose token was pushed last, until footer_done_i.
   output logic [31:0]           footer_tag_o,
@@ -60,9 +62,12 @@ module ws_job_parser #(
   input  logic                  footer_done_i
 );
 
-  localparam int unsigned LogLanes = $clog2(Lanes);
-  localparam int unsigned BlocksW = $clog2(MaxK / 32 + 1);
-  localparam int unsigned StepW = ws_kernel_pkg::index_width(Stride);
+  localparam int unsigned Steps = 8 / Lanes;
+
+  typedef enum logic [2:0] {
+    StHeader, StCheck, StDecide, StActs, StPad, StWeights, StEnd, StDrain
+  } state_e;
+  state_e state_q, state_d;
 
   // ------------------------------------------------ header
   logic        header_clear, header_word, header_last;
@@ -100,104 +105,55 @@ module ws_job_parser #(
     .error_o    (header_error)
   );
 
-  // ------------------------------------------------ shape of a phase
-  // Activations are walked through as rows of Q8_0, one a column. A row is a number of groups; a
-  // group is what the lanes get at once: some blocks of 32, or one block of 256 in pieces.
-  typedef enum logic [2:0] {
-    StHeader, StCheck, StDecide, StActs, StPad, StWeights, StEnd, StDrain
-  } state_e;
-  state_e state_q, state_d;
+  // ------------------------------------------------ walk through a part
+  logic              look, begin_part, emit, part_done, super_block, walk_piece_last, walk_last;
+  logic [3:0]        look_type;
+  logic [23:0]       part_rows;
+  logic [AvailW-1:0] first_bytes, next_bytes;
+  logic [AddrW-1:0]  step_addr, row_addr;
 
-  logic               setup;
-  logic [3:0]         setup_type;
-  logic               setup_super;
-  logic [1:0]         setup_log;
-  logic [PieceW-1:0]  setup_piece_max;
-  logic [AvailW-1:0]  setup_full;
-  logic [3:0][AvailW-1:0] setup_tails;
-  logic [BlocksW-1:0] blocks_m1, setup_group_max;
-  logic [1:0]         setup_tail_m1;
+  ws_job_walk #(
+    .Lanes  (Lanes),
+    .MaxCols(MaxCols),
+    .MaxK   (MaxK),
+    .Extract(Extract),
+    .BytesW (AvailW),
+    .Types  (Types)
+  ) u_walk (
+    .clk_i,
+    .look_i       (look),
+    .type_i       (look_type),
+    .k_i          (k),
+    .begin_i      (begin_part),
+    .rows_i       (part_rows),
+    .step_i       (emit),
+    .first_bytes_o(first_bytes),
+    .next_bytes_o (next_bytes),
+    .done_o       (part_done),
+    .type_o,
+    .super_o      (super_block),
+    .piece_o,
+    .piece_last_o (walk_piece_last),
+    .first_o,
+    .last_o       (walk_last),
+    .lanes_o,
+    .step_addr_o  (step_addr),
+    .row_addr_o   (row_addr)
+  );
 
-  assign setup_type = state_q == StDecide ? ws_pkg::TypeQ8_0[3:0] : wtype;
-  assign blocks_m1  = BlocksW'(k >> 5) - 1'b1;
-
-  // setup_tails: bytes of a last group of 1 to 4 blocks; the first also of a last piece.
-  always_comb begin
-    setup_super     = 1'b0;
-    setup_log       = '0;
-    setup_piece_max = '0;
-    setup_full      = '0;
-    setup_tails     = '0;
-    for (int unsigned t = 0; t < 16; t++) begin
-      // Of use while a phase is set up; naming that keeps it still otherwise.
-      if (setup && (Types[t] || t == ws_pkg::TypeQ8_0) && setup_type == 4'(t)) begin
-        setup_super     = ws_kernel_pkg::block_weights(t) == 256;
-        setup_log       = 2'(ws_kernel_pkg::log_blocks(t, Lanes, Extract));
-        setup_piece_max = PieceW'(ws_kernel_pkg::block_pieces(t, Extract) - 1);
-        setup_full      = AvailW'(ws_kernel_pkg::group_bytes(t, Lanes, Extract));
-        setup_tails[0]  = AvailW'(ws_kernel_pkg::tail_bytes(t, Extract));
-        if (ws_kernel_pkg::block_weights(t) == 32) begin
-          for (int unsigned i = 1; i < 4; i++) begin
-            setup_tails[i] = AvailW'(ws_kernel_pkg::block_bytes(t) * (i + 1));
-          end
-        end
-      end
-    end
-    setup_group_max = setup_super ? blocks_m1 >> 3 : blocks_m1 >> setup_log;
-    setup_tail_m1   = setup_super ? '0 : blocks_m1[1:0] & ~(2'b11 << setup_log);
-  end
-
-  // Registers of the phase, loaded while the phase before it ends.
-  logic [3:0]         type_q;
-  logic               super_q;
-  logic [1:0]         log_q, tail_m1_q;
-  logic [PieceW-1:0]  piece_max_q, piece_q, piece_d;
-  logic [AvailW-1:0]  full_q, tail_q;
-  logic [BlocksW-1:0] group_max_q, group_q, group_d;
-  logic [23:0]        rows_q;          // left after this one
-  logic               tail_now_q;      // the next extraction is a tail
-  logic [AddrW-1:0]   base_q;          // address of the row's first block
-  logic               piece_last, group_last, emit, phase_done;
-
-  assign piece_last = piece_q == piece_max_q;
-  assign group_last = group_q == group_max_q;
-  assign piece_d    = piece_last ? '0 : piece_q + 1'b1;
-  assign group_d    = !piece_last ? group_q : group_last ? '0 : group_q + 1'b1;
-  assign phase_done = piece_last && group_last && rows_q == '0;
-
-  always_ff @(posedge clk_i) begin
-    if (setup) begin
-      type_q      <= setup_type;
-      super_q     <= setup_super;
-      log_q       <= setup_log;
-      piece_max_q <= setup_piece_max;
-      full_q      <= setup_full;
-      tail_q      <= setup_tails[setup_tail_m1];
-      tail_m1_q   <= setup_tail_m1;
-      group_max_q <= setup_group_max;
-      piece_q     <= '0;
-      group_q     <= '0;
-      tail_now_q  <= setup_super ? setup_piece_max == '0 : setup_group_max == '0;
-      rows_q      <= state_q == StDecide ? 24'(cols - 1'b1) : rows - 1'b1;
-      base_q      <= '0;
-    end else if (emit) begin
-      piece_q    <= piece_d;
-      group_q    <= group_d;
-      tail_now_q <= super_q ? piece_d == piece_max_q : group_d == group_max_q;
-      if (piece_last && group_last) begin
-        rows_q <= rows_q - 1'b1;
-        base_q <= base_q + AddrW'(Stride);
-      end
-    end
-  end
+  // The activations' type is looked up while the header is checked, the weights' after that.
+  assign look      = state_q == StCheck || state_q == StDecide;
+  assign look_type = state_q == StCheck ? ws_pkg::TypeQ8_0[3:0] : wtype;
+  assign part_rows = state_q == StDecide ? 24'(cols) : rows;
 
   // ------------------------------------------------ moves
-  logic              short_now, footer_busy_q, judge_q, judge_d;
-  logic [AvailW-1:0] need;
+  logic              short_now, footer_busy_q, judge_q, judge_d, clean_q, clean_d;
+  logic [AvailW-1:0] need_q, need_d;     // bytes that the next move takes
   logic [31:0]       status_q, status_d, status_end;
-  logic              finish, hold, brought_q;
+  logic              enough, finish, hold, brought_q;
 
-  assign need = tail_now_q ? tail_q : full_q;
+  assign enough       = avail_i >= need_q;
+  assign take_bytes_o = need_q;
 
   // Whether the packet ended in the beat of the last weight byte, seen after that byte was taken.
   logic exact;
@@ -207,11 +163,12 @@ module ws_job_parser #(
     state_d      = state_q;
     status_d     = status_q;
     judge_d      = judge_q;
+    clean_d      = clean_q;
+    need_d       = need_q;
     take_o       = 1'b0;
-    take_bytes_o = need;
     word_o       = 1'b0;
     all_o        = 1'b0;
-    setup        = 1'b0;
+    begin_part   = 1'b0;
     emit         = 1'b0;
     finish       = 1'b0;
     short_now    = 1'b0;
@@ -224,6 +181,7 @@ module ws_job_parser #(
           if (avail_i < AvailW'(BusBytes)
               || (!header_last && ended_i && words_i == WordsW'(1))) begin
             status_d = ws_pkg::StatusShort;
+            clean_d  = 1'b0;
             state_d  = StEnd;
           end else if (header_last) begin
             state_d = StCheck;
@@ -232,9 +190,11 @@ module ws_job_parser #(
       end
       StCheck: state_d = StDecide;
       StDecide: begin
-        setup = 1'b1;
+        begin_part = 1'b1;
+        need_d     = reuse ? AvailW'(skip) : first_bytes;
         if (header_error != '0) begin
           status_d = header_error;
+          clean_d  = 1'b0;
           state_d  = StDrain;
         end else begin
           judge_d = 1'b1;
@@ -242,37 +202,40 @@ module ws_job_parser #(
         end
       end
       StActs, StWeights: begin
-        if (avail_i >= need) begin
+        if (enough) begin
           if (push_ready_i) begin
             take_o = 1'b1;
             emit   = 1'b1;
-            if (phase_done) state_d = state_q == StActs ? StPad : StEnd;
+            need_d = part_done ? AvailW'(skip) : next_bytes;
+            if (part_done) state_d = state_q == StActs ? StPad : StEnd;
           end
         end else begin
           short_now = ended_i;
         end
       end
       StPad: begin
-        setup        = 1'b1;
-        take_bytes_o = AvailW'(skip);
+        begin_part = 1'b1;
         if (!aligned_i) begin
           if (words_i != '0) word_o = 1'b1;
           else short_now = ended_i;
-        end else if (avail_i >= AvailW'(skip)) begin
+        end else if (enough) begin
           take_o  = 1'b1;
+          need_d  = first_bytes;
           state_d = StWeights;
         end else begin
           short_now = ended_i;
         end
       end
       StEnd: begin
-        if (status_q == '0 && !exact) begin
+        if (clean_q && !exact) begin
           status_d = ws_pkg::StatusLong;
+          clean_d  = 1'b0;
           state_d  = StDrain;
         end else if (push_ready_i && !footer_busy_q) begin
           finish   = 1'b1;
           all_o    = 1'b1;
           status_d = '0;
+          clean_d  = 1'b1;
           judge_d  = 1'b0;
           state_d  = StHeader;
         end
@@ -285,6 +248,7 @@ module ws_job_parser #(
     endcase
     if (short_now) begin
       status_d = ws_pkg::StatusShort;
+      clean_d  = 1'b0;
       state_d  = StEnd;
     end
   end
@@ -292,7 +256,7 @@ module ws_job_parser #(
   assign next_o       = finish;
   assign header_clear = finish;
   assign push_o       = emit || finish;
-  assign hold         = finish && judge_q && brought_q && status_end == '0;
+  assign hold         = finish && judge_q && brought_q && clean_q && !bad_keep_i;
   assign status_end   = status_q | (judge_q && bad_keep_i ? ws_pkg::StatusBadKeep : '0);
 
   always_ff @(posedge clk_i) begin
@@ -300,18 +264,21 @@ module ws_job_parser #(
       state_q       <= StHeader;
       status_q      <= '0;
       judge_q       <= 1'b0;
+      clean_q       <= 1'b1;
       held_q        <= 1'b0;
       footer_busy_q <= 1'b0;
     end else begin
       state_q  <= state_d;
       status_q <= status_d;
       judge_q  <= judge_d;
+      clean_q  <= clean_d;
       // Activations are held again only when the job that brought them has ended well.
       if (state_q == StDecide && header_error == '0 && !reuse) held_q <= 1'b0;
       else if (hold) held_q <= 1'b1;
       if (finish) footer_busy_q <= 1'b1;
       else if (footer_done_i) footer_busy_q <= 1'b0;
     end
+    need_q <= need_d;
     if (state_q == StDecide) brought_q <= !reuse;
     if (hold) begin
       held_k_q    <= k;
@@ -325,27 +292,17 @@ module ws_job_parser #(
   end
 
   // ------------------------------------------------ labels
-  logic [StepW-1:0] step;
-  logic [1:0]       first_lane, count_m1;
+  logic weights;
+  assign weights = state_q == StWeights;
 
   assign kind_o       = state_q == StActs ? ws_kernel_pkg::KindAct
-                      : state_q == StWeights ? ws_kernel_pkg::KindWeight
-                      : ws_kernel_pkg::KindFooter;
-  assign type_o       = type_q;
-  assign piece_o      = piece_q;
-  assign piece_last_o = piece_last || finish;
-  assign first_o      = group_q == '0;
-  assign last_o       = group_last;
-  assign cols_m1_o    = ColW'(cols - 1'b1);
-
-  // Lane l holds the blocks whose number is l modulo Lanes, so a group of fewer blocks than lanes
-  // takes the lanes from that of its first block on.
-  assign step       = StepW'(super_q ? group_q << (3 - LogLanes)
-                                     : group_q >> (2'(LogLanes) - log_q));
-  assign first_lane = 2'(group_q << log_q) & 2'(Lanes - 1);
-  assign count_m1   = group_last ? tail_m1_q : ~(2'b11 << log_q);
-  assign lanes_o    = super_q ? '1 : Lanes'((4'b1111 >> (2'd3 - count_m1)) << first_lane);
-  assign addr_o     = (state_q == StActs ? base_q : '0) + AddrW'(step);
+                      : weights ? ws_kernel_pkg::KindWeight : ws_kernel_pkg::KindFooter;
+  assign piece_last_o = walk_piece_last || finish;
+  assign last_o       = walk_last;
+  assign makes_o      = finish || (weights && walk_last);
+  assign step_max_o   = finish ? 3'd3 : weights && super_block ? 3'(Steps - 1) : 3'd0;
+  assign col_max_o    = weights ? ColW'(cols - 1'b1) : '0;
+  assign addr_o       = weights ? step_addr : row_addr;
 
 `ifndef SYNTHESIS
   a_footer_free : assert property (@(posedge clk_i) disable iff (!rst_ni)

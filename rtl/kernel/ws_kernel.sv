@@ -95,9 +95,11 @@ module ws_kernel #(
     logic             last;
     logic [Lanes-1:0] lanes;
     logic [AddrW-1:0] addr;
-    logic [ColW-1:0]  cols_m1;
+    logic             makes;
+    logic [2:0]       step_max;
+    logic [ColW-1:0]  col_max;
   } label_t;
-  localparam int unsigned LabelW = 8 + Lanes + AddrW + ColW;
+  localparam int unsigned LabelW = 12 + Lanes + AddrW + ColW;
 
   label_t            label_push, label_raw, label_group;
   logic [PieceW-1:0] piece_push, piece_raw;
@@ -174,7 +176,9 @@ module ws_kernel #(
     .last_o         (label_push.last),
     .lanes_o        (label_push.lanes),
     .addr_o         (label_push.addr),
-    .cols_m1_o      (label_push.cols_m1),
+    .makes_o        (label_push.makes),
+    .step_max_o     (label_push.step_max),
+    .col_max_o      (label_push.col_max),
     .footer_tag_o   (footer_tag),
     .footer_status_o(footer_status),
     .footer_start_o (footer_start),
@@ -182,7 +186,7 @@ module ws_kernel #(
   );
 
   // ------------------------------------------------ group, issue
-  logic                         group_valid, group_done, group_super;
+  logic                         group_valid, group_done;
   logic [Pieces*8*ExtBytes-1:0] group;
   logic                         slot_store, slot_weight, slot_footer, slot_fresh;
   logic                         slot_first, slot_last, store_busy, result_pop;
@@ -210,15 +214,7 @@ module ws_kernel #(
     .done_i      (group_done)
   );
 
-  always_comb begin
-    group_super = 1'b0;
-    for (int unsigned t = 0; t < 16; t++) begin
-      if (label_group.wtype == 4'(t) && ws_kernel_pkg::block_weights(t) == 256) group_super = 1'b1;
-    end
-  end
-
   ws_issue #(
-    .Lanes  (Lanes),
     .MaxCols(MaxCols),
     .Stride (Stride),
     .Credits(ResultDepth)
@@ -227,11 +223,12 @@ module ws_kernel #(
     .rst_ni      (rst_nq),
     .valid_i     (group_valid),
     .kind_i      (label_group.kind),
-    .super_i     (group_super),
     .first_i     (label_group.first),
     .last_i      (label_group.last),
     .addr_i      (label_group.addr),
-    .cols_m1_i   (label_group.cols_m1),
+    .makes_i     (label_group.makes),
+    .step_max_i  (label_group.step_max),
+    .col_max_i   (label_group.col_max),
     .done_o      (group_done),
     .store_o     (slot_store),
     .weight_o    (slot_weight),
@@ -248,12 +245,16 @@ module ws_kernel #(
   );
 
   // Activations take two cycles from their slot to the memory.
-  logic [1:0] storing_q;
+  logic storing_q;
   always_ff @(posedge aclk) begin
-    if (!rst_nq) storing_q <= '0;
-    else storing_q <= {storing_q[0], slot_store};
+    if (!rst_nq) begin
+      storing_q  <= 1'b0;
+      store_busy <= 1'b0;
+    end else begin
+      storing_q  <= slot_store;
+      store_busy <= slot_store || storing_q;
+    end
   end
-  assign store_busy = |storing_q;
 
   // ------------------------------------------------ lanes
   logic [LaneLatency:1]                   slot_valid_q;
