@@ -28,7 +28,7 @@ module ws_dec_q2_k #(
       half        = unit_i[2] ? blk_i[639:384] : blk_i[383:128];
       scales      = blk_i[127:0];
       pair        = scales[{unit_i, 4'b0000} +: 16];
-      dec_o.q     = (half >> {unit_i[1:0], 1'b0}) & {32{8'h03}};
+      dec_o.q     = ws_kernel_pkg::pick_pair(half, unit_i[1:0]);
       dec_o.d     = blk_i[655:640];
       dec_o.m     = {~blk_i[671], blk_i[670:656]};
       dec_o.sc_lo = {4'b0000, pair[3:0]};

@@ -37,10 +37,10 @@ module ws_dec_q3_k #(
     highs   = '0;
     if (sel_i) begin
       half        = unit_i[2] ? blk_i[767:512] : blk_i[511:256];
-      third       = (blk_i[255:0] >> unit_i) & {32{8'h01}};
+      third       = ws_kernel_pkg::pick_bit(blk_i[255:0], unit_i);
       // The third bit counts -4 where it is clear: its inverse is the sign of a 3-bit number.
-      dec_o.q     = ws_kernel_pkg::sext3(((half >> {unit_i[1:0], 1'b0}) & {32{8'h03}})
-                          | ((third << 2) ^ {32{8'h04}}));
+      dec_o.q     = ws_kernel_pkg::sext3(ws_kernel_pkg::pick_pair(half, unit_i[1:0])
+                                         | ((third << 2) ^ {32{8'h04}}));
       dec_o.d     = blk_i[879:864];
       scales      = blk_i[863:768];
       // Scales 2 u and 2 u + 1 lie in neighbouring bytes.

@@ -35,7 +35,7 @@ module ws_dec_q4_k #(
         2'd2: quarter = blk_i[640 +: 256];
         2'd3: quarter = blk_i[896 +: 256];
       endcase
-      dec_o.q     = (quarter >> {unit_i[0], 2'b00}) & {32{8'h0F}};
+      dec_o.q     = ws_kernel_pkg::pick_nibble(quarter, unit_i[0]);
       dec_o.d     = blk_i[15:0];
       dec_o.m     = {~blk_i[31], blk_i[30:16]};
       dec_o.sc_lo = {2'b00, scale};

@@ -37,8 +37,8 @@ module ws_dec_q5_k #(
         2'd2: quarter = blk_i[896 +: 256];
         2'd3: quarter = blk_i[1152 +: 256];
       endcase
-      fifth       = (blk_i[383:128] >> unit_i) & {32{8'h01}};
-      dec_o.q     = ((quarter >> {unit_i[0], 2'b00}) & {32{8'h0F}}) | (fifth << 4);
+      fifth       = ws_kernel_pkg::pick_bit(blk_i[383:128], unit_i);
+      dec_o.q     = ws_kernel_pkg::pick_nibble(quarter, unit_i[0]) | (fifth << 4);
       dec_o.d     = blk_i[15:0];
       dec_o.m     = {~blk_i[31], blk_i[30:16]};
       dec_o.sc_lo = {2'b00, scale};

@@ -33,11 +33,11 @@ module ws_dec_q6_k #(
         2'd2: low = blk_i[512 +: 256];
         2'd3: low = blk_i[768 +: 256];
       endcase
-      low         = low >> {unit_i[1], 2'b00};
-      high        = (unit_i[2] ? blk_i[1535:1280] : blk_i[1279:1024]) >> {unit_i[1:0], 1'b0};
+      high        = unit_i[2] ? blk_i[1535:1280] : blk_i[1279:1024];
       scales      = blk_i[1663:1536];
       pair        = scales[{unit_i, 4'b0000} +: 16];
-      dec_o.q     = ws_kernel_pkg::sext6(((low & {32{8'h0F}}) | ((high & {32{8'h03}}) << 4))
+      dec_o.q     = ws_kernel_pkg::sext6((ws_kernel_pkg::pick_nibble(low, unit_i[1])
+                                          | (ws_kernel_pkg::pick_pair(high, unit_i[1:0]) << 4))
                                          ^ {32{8'h20}});
       dec_o.d     = blk_i[1679:1664];
       dec_o.sc_lo = pair[7:0];

@@ -69,10 +69,9 @@ module ws_group #(
       if (in_valid && !piece_last && piece == PieceW'(p)) begin
         fill_q[8*ExtBytes*p +: 8*ExtBytes] <= raw;
       end
-      if (load && piece == PieceW'(p)) begin
-        group_q[8*ExtBytes*p +: 8*ExtBytes] <= raw;
-      end else if (load && piece > PieceW'(p)) begin
-        group_q[8*ExtBytes*p +: 8*ExtBytes] <= fill_q[8*ExtBytes*p +: 8*ExtBytes];
+      if (load && (piece == PieceW'(p) || piece > PieceW'(p))) begin
+        group_q[8*ExtBytes*p +: 8*ExtBytes] <= piece == PieceW'(p) ? raw
+                                             : fill_q[8*ExtBytes*p +: 8*ExtBytes];
       end
     end
   end

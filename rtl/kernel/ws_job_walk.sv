@@ -49,7 +49,7 @@ module ws_job_walk #(
 
   // ------------------------------------------------ the type's shape
   logic [3:0]             look_type_q;
-  logic                   look_super_d, look_super_q;
+  logic                   look_super_d, look_super_q, look_single_d, look_single_q;
   logic [1:0]             look_log_d, look_log_q;
   logic [PieceW-1:0]      look_piece_max_d, look_piece_max_q;
   logic [BytesW-1:0]      look_full_d, look_full_q;
@@ -58,6 +58,7 @@ module ws_job_walk #(
 
   always_comb begin
     look_super_d     = 1'b0;
+    look_single_d    = 1'b0;
     look_log_d       = '0;
     look_piece_max_d = '0;
     look_full_d      = '0;
@@ -65,6 +66,7 @@ module ws_job_walk #(
     for (int unsigned t = 0; t < 16; t++) begin
       if (look_i && (Types[t] || t == ws_pkg::TypeQ8_0) && type_i == 4'(t)) begin
         look_super_d     = ws_kernel_pkg::block_weights(t) == 256;
+        look_single_d    = k_i <= ws_kernel_pkg::group_weights(t, Lanes, Extract);
         look_log_d       = 2'(ws_kernel_pkg::log_blocks(t, Lanes, Extract));
         look_piece_max_d = PieceW'(ws_kernel_pkg::block_pieces(t, Extract) - 1);
         look_full_d      = BytesW'(ws_kernel_pkg::group_bytes(t, Lanes, Extract));
@@ -82,6 +84,7 @@ module ws_job_walk #(
     if (look_i) begin
       look_type_q      <= type_i;
       look_super_q     <= look_super_d;
+      look_single_q    <= look_single_d;
       look_log_q       <= look_log_d;
       look_piece_max_q <= look_piece_max_d;
       look_full_q      <= look_full_d;
@@ -93,15 +96,14 @@ module ws_job_walk #(
   // ------------------------------------------------ the part's shape
   logic [BlocksW-1:0] begin_group_max;
   logic [1:0]         begin_tail_m1;
-  logic               begin_single, begin_one;
+  logic               begin_one;
   logic [BytesW-1:0]  begin_tail;
 
   assign begin_group_max = look_super_q ? look_blocks_m1_q >> 3 : look_blocks_m1_q >> look_log_q;
   assign begin_tail_m1   = look_super_q ? '0 : look_blocks_m1_q[1:0] & ~(2'b11 << look_log_q);
-  assign begin_single    = begin_group_max == '0;
   assign begin_one       = look_piece_max_q == '0;
   assign begin_tail      = look_tails_q[begin_tail_m1];
-  assign first_bytes_o   = (look_super_q ? begin_one : begin_single) ? begin_tail : look_full_q;
+  assign first_bytes_o   = (look_super_q ? begin_one : look_single_q) ? begin_tail : look_full_q;
 
   // ------------------------------------------------ counters
   logic [3:0]         type_q;
@@ -131,12 +133,12 @@ module ws_job_walk #(
       tail_q       <= begin_tail;
       tail_m1_q    <= begin_tail_m1;
       group_max_q  <= begin_group_max;
-      single_q     <= begin_single;
+      single_q     <= look_single_q;
       piece_q      <= '0;
       piece_last_q <= begin_one;
       group_q      <= '0;
       group_next_q <= BlocksW'(1);
-      group_last_q <= begin_single;
+      group_last_q <= look_single_q;
       rows_q       <= rows_i;
       row_last_q   <= rows_i == 24'd1;
       base_q       <= '0;

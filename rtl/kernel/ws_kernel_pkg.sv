@@ -87,6 +87,13 @@ package ws_kernel_pkg;
     end
   endfunction
 
+  // Weights in a full group.
+  function automatic int unsigned group_weights(input int unsigned weight_type,
+                                                input int unsigned lanes,
+                                                input int unsigned extract);
+    group_weights = block_weights(weight_type) << log_blocks(weight_type, lanes, extract);
+  endfunction
+
   // Bytes of a full extraction: the blocks of a group, or a piece that is not the last.
   function automatic int unsigned group_bytes(input int unsigned weight_type,
                                               input int unsigned lanes,
@@ -125,6 +132,34 @@ package ws_kernel_pkg;
   // Bit i of v as bit 4 of byte i.
   function automatic logic [255:0] fifth_bits(input logic [31:0] v);
     for (int i = 0; i < 32; i++) fifth_bits[8*i +: 8] = {3'b0, v[i], 4'b0};
+  endfunction
+
+  // Of each of 32 bytes a field of 2, 4 or 1 bits, number `index` from below, in its low bits.
+  // Written as choices among fixed fields, lest a synthesizer share shifters between the formats.
+  function automatic logic [255:0] pick_pair(input logic [255:0] v, input logic [1:0] index);
+    unique case (index)
+      2'd0: pick_pair = v & {32{8'h03}};
+      2'd1: pick_pair = (v >> 2) & {32{8'h03}};
+      2'd2: pick_pair = (v >> 4) & {32{8'h03}};
+      2'd3: pick_pair = (v >> 6) & {32{8'h03}};
+    endcase
+  endfunction
+
+  function automatic logic [255:0] pick_nibble(input logic [255:0] v, input logic index);
+    pick_nibble = (index ? v >> 4 : v) & {32{8'h0F}};
+  endfunction
+
+  function automatic logic [255:0] pick_bit(input logic [255:0] v, input logic [2:0] index);
+    unique case (index)
+      3'd0: pick_bit = v & {32{8'h01}};
+      3'd1: pick_bit = (v >> 1) & {32{8'h01}};
+      3'd2: pick_bit = (v >> 2) & {32{8'h01}};
+      3'd3: pick_bit = (v >> 3) & {32{8'h01}};
+      3'd4: pick_bit = (v >> 4) & {32{8'h01}};
+      3'd5: pick_bit = (v >> 5) & {32{8'h01}};
+      3'd6: pick_bit = (v >> 6) & {32{8'h01}};
+      3'd7: pick_bit = (v >> 7) & {32{8'h01}};
+    endcase
   endfunction
 
   // Each byte's low 3, 4, 5 or 6 bits taken as a signed number; the bits above must be 0.

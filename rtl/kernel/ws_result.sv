@@ -12,7 +12,7 @@ module ws_result #(
   input  logic                  valid_i,
   input  logic [31:0]           word_i,
   input  logic                  last_i,   // of the packet
-  output logic                  pop_o,
+  output logic                  pop_o,    // a word left the buffer, a cycle ago
 
   output logic [8*BusBytes-1:0] m_axis_tdata,
   output logic [BusBytes-1:0]   m_axis_tkeep,
@@ -26,7 +26,7 @@ module ws_result #(
 
   logic [32:0]       mem [Depth];
   logic [IndexW:0]   wr_q, rd_q;
-  logic              some;
+  logic              some, pop;
   logic              head_last;
   logic [31:0]       head_word;
 
@@ -36,11 +36,13 @@ module ws_result #(
   always_ff @(posedge clk_i) begin
     if (valid_i) mem[wr_q[IndexW-1:0]] <= {last_i, word_i};
     if (!rst_ni) begin
-      wr_q <= '0;
-      rd_q <= '0;
+      wr_q  <= '0;
+      rd_q  <= '0;
+      pop_o <= 1'b0;
     end else begin
       if (valid_i) wr_q <= wr_q + 1'b1;
-      if (pop_o) rd_q <= rd_q + 1'b1;
+      pop_o <= pop;
+      if (pop) rd_q <= rd_q + 1'b1;
     end
   end
 
@@ -55,7 +57,7 @@ module ws_result #(
   logic [BusWords-1:0]       keep, out_keep_q;
 
   assign complete = slot_q == SlotW'(BusWords - 1) || head_last;
-  assign pop_o    = some && (!complete || !out_valid_q || m_axis_tready);
+  assign pop      = some && (!complete || !out_valid_q || m_axis_tready);
 
   // The beat that the head of the buffer completes. Words past the last one are whatever was there.
   always_comb begin
@@ -71,16 +73,16 @@ module ws_result #(
       slot_q      <= '0;
       out_valid_q <= 1'b0;
     end else begin
-      if (pop_o) slot_q <= complete ? '0 : slot_q + 1'b1;
-      if (pop_o && complete) out_valid_q <= 1'b1;
+      if (pop) slot_q <= complete ? '0 : slot_q + 1'b1;
+      if (pop && complete) out_valid_q <= 1'b1;
       else if (m_axis_tready) out_valid_q <= 1'b0;
     end
-    if (pop_o && !complete) begin
+    if (pop && !complete) begin
       for (int unsigned i = 0; i < BusWords - 1; i++) begin
         if (SlotW'(i) == slot_q) part_q[i] <= head_word;
       end
     end
-    if (pop_o && complete) begin
+    if (pop && complete) begin
       out_data_q <= beat;
       out_keep_q <= keep;
       out_last_q <= head_last;

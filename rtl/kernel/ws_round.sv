@@ -3,7 +3,7 @@
 // The largest sums are far inside the range of fp32 and the smallest, 2^-48, is a normal number, so
 // there is neither overflow nor a subnormal result. 0 gives +0; bad_i gives the quiet NaN.
 //
-// Latency 5: magnitude, leading one (32, 8, 1 bits at a time), rounding. One a cycle.
+// Latency 6: magnitude, leading one (32, 8, 1 bits at a time), guard bits, rounding. One a cycle.
 module ws_round #(
   parameter int unsigned UserWidth = 1
 ) (
@@ -18,14 +18,14 @@ module ws_round #(
   output logic [UserWidth-1:0] user_o
 );
 
-  logic [4:0] valid_q;
+  logic [5:0] valid_q;
   always_ff @(posedge clk_i) begin
     if (!rst_ni) valid_q <= '0;
-    else valid_q <= {valid_q[3:0], valid_i};
+    else valid_q <= {valid_q[4:0], valid_i};
   end
-  assign valid_o = valid_q[4];
+  assign valid_o = valid_q[5];
 
-  ws_delay #(.Width(UserWidth), .Depth(5)) u_user (.clk_i, .d_i(user_i), .q_o(user_o));
+  ws_delay #(.Width(UserWidth), .Depth(6)) u_user (.clk_i, .d_i(user_i), .q_o(user_o));
 
   // ------------------------------------------------ magnitude
   logic         neg1_q, bad1_q;
@@ -98,15 +98,24 @@ module ws_round #(
   // ------------------------------------------------ rounding
   // A leading one in bit i weighs 2^(i-48): biased exponent i + 79, with i = 127 - shift. A carry
   // out of the fraction rightly goes into the exponent.
-  logic        up;
+  logic        neg5_q, bad5_q, zero5_q, up5_q;
+  logic [7:0]  exponent5_q;
+  logic [22:0] fraction5_q;
   logic [31:0] float_q;
-  assign up = mag4_q[103] && (mag4_q[104] || |mag4_q[102:0]);
 
   always_ff @(posedge clk_i) begin
     if (valid_q[3]) begin
-      if (bad4_q) float_q <= ws_pkg::ResultNan;
-      else if (zero4_q) float_q <= '0;
-      else float_q <= {neg4_q, {8'd206 - 8'(shift4_q), mag4_q[126:104]} + 31'(up)};
+      neg5_q      <= neg4_q;
+      bad5_q      <= bad4_q;
+      zero5_q     <= zero4_q;
+      up5_q       <= mag4_q[103] && (mag4_q[104] || |mag4_q[102:0]);
+      exponent5_q <= 8'd206 - 8'(shift4_q);
+      fraction5_q <= mag4_q[126:104];
+    end
+    if (valid_q[4]) begin
+      if (bad5_q) float_q <= ws_pkg::ResultNan;
+      else if (zero5_q) float_q <= '0;
+      else float_q <= {neg5_q, {exponent5_q, fraction5_q} + 31'(up5_q)};
     end
   end
   assign float_o = float_q;
