@@ -1,6 +1,6 @@
 dma/ws_dma_pkg.sv
 dma/ws_dma_fifo.sv
-dma/ws_dma_ram_fifo.sv
+dma/ws_dma_stream_fifo.sv
 dma/ws_dma_irq.sv
 dma/ws_dma_chan_regs.sv
 dma/ws_dma_regs.sv

@@ -139,7 +139,7 @@ fn verilate(verilator: &str, rtl: &Path, config: &Config, dir: &Path) -> Result<
     }
     let output = Command::new(verilator)
         .args(["--cc", "--assert", "--trace-fst", "-O3", "-Wno-fatal"])
-        .args(["--x-assign", "unique", "--x-initial", "unique"])
+        .args(["--x-assign", "fast", "--x-initial", "unique"])
         .args(["--top-module", "weightstream", "--prefix"])
         .arg(format!("V{}", config.name))
         .arg("-Mdir")

@@ -82,22 +82,49 @@ module ws_dma
   output logic                mm2s_introut,
   output logic                s2mm_introut
 );
-  // Channel 0 is MM2S, channel 1 S2MM.
-  logic            soft_rst, rst_n;
-  logic      [1:0] run, halted, start, tail_we;
-  desc_ptr_t [1:0] curdesc, taildesc;
-  logic      [1:0] quiet, idle, retire, packet, introut;
-  desc_ptr_t [1:0] retire_ptr;
-  err_t      [1:0] dma_err, sg_err;
+  logic        soft_rst, resetting, rst_n;
+  logic [4:0]  waddr, raddr;
+  logic [31:0] wdata, word;
+  err_t        word_err, retire_err;
+  desc_ptr_t   word_ptr, retire_ptr;
+  logic        retire_eof;
 
-  assign rst_n        = aresetn && !soft_rst;
-  assign mm2s_introut = introut[0];
-  assign s2mm_introut = introut[1];
+  logic        mm2s_we, mm2s_re, mm2s_run, mm2s_halted, mm2s_start, mm2s_tail;
+  logic [31:0] mm2s_rdata;
+  desc_ptr_t   mm2s_curdesc, mm2s_taildesc, mm2s_req_ptr, mm2s_mark_ptr;
+  logic        mm2s_req_valid, mm2s_req_ready, mm2s_word_valid;
+  logic        mm2s_desc_valid, mm2s_desc_ready, mm2s_update_valid, mm2s_update_ready;
+  desc_t       mm2s_desc;
+  update_t     mm2s_update;
+  logic        mm2s_retire, mm2s_mark, mm2s_quiet;
+  logic        mm2s_fetch_quiet, mm2s_fetch_idle, mm2s_move_quiet, mm2s_move_idle;
+  err_t        mm2s_dma_err, mm2s_sg_err;
 
+  logic        s2mm_we, s2mm_re, s2mm_run, s2mm_halted, s2mm_start, s2mm_tail;
+  logic [31:0] s2mm_rdata;
+  desc_ptr_t   s2mm_curdesc, s2mm_taildesc, s2mm_req_ptr, s2mm_mark_ptr;
+  logic        s2mm_req_valid, s2mm_req_ready, s2mm_word_valid;
+  logic        s2mm_desc_valid, s2mm_desc_ready, s2mm_update_valid, s2mm_update_ready;
+  desc_t       s2mm_desc;
+  update_t     s2mm_update;
+  logic        s2mm_retire, s2mm_mark, s2mm_quiet;
+  logic        s2mm_fetch_quiet, s2mm_fetch_idle, s2mm_move_quiet, s2mm_move_idle;
+  err_t        s2mm_dma_err, s2mm_sg_err;
+
+  assign rst_n      = aresetn && !soft_rst;
+  assign mm2s_quiet = mm2s_fetch_quiet && mm2s_move_quiet;
+  assign s2mm_quiet = s2mm_fetch_quiet && s2mm_move_quiet;
+
+  // ---------------------------------------------------------------------------------------------
+  // Registers and descriptors. A status that could not be written ends nothing, so its packet is
+  // not reported.
+  // ---------------------------------------------------------------------------------------------
   ws_dma_regs u_regs (
     .clk_i       (aclk),
     .rst_ni      (aresetn),
     .soft_rst_o  (soft_rst),
+    .resetting_o (resetting),
+    .settled_i   (mm2s_halted && mm2s_quiet && s2mm_halted && s2mm_quiet),
     .awaddr_i    (s_axi_ctrl_awaddr),
     .awvalid_i   (s_axi_ctrl_awvalid),
     .awready_o   (s_axi_ctrl_awready),
@@ -115,109 +142,164 @@ module ws_dma
     .rresp_o     (s_axi_ctrl_rresp),
     .rvalid_o    (s_axi_ctrl_rvalid),
     .rready_i    (s_axi_ctrl_rready),
-    .run_o       (run),
-    .halted_o    (halted),
-    .start_o     (start),
-    .tail_we_o   (tail_we),
-    .curdesc_o   (curdesc),
-    .taildesc_o  (taildesc),
-    .quiet_i     (quiet),
-    .idle_i      (idle),
-    .retire_i    (retire),
-    .retire_ptr_i(retire_ptr),
-    .packet_i    (packet),
-    .dma_err_i   (dma_err),
-    .sg_err_i    (sg_err),
-    .introut_o   (introut)
+    .mm2s_we_o   (mm2s_we),
+    .s2mm_we_o   (s2mm_we),
+    .waddr_o     (waddr),
+    .wdata_o     (wdata),
+    .mm2s_re_o   (mm2s_re),
+    .s2mm_re_o   (s2mm_re),
+    .raddr_o     (raddr),
+    .mm2s_rdata_i(mm2s_rdata),
+    .s2mm_rdata_i(s2mm_rdata)
   );
 
-  // ---------------------------------------------------------------------------------------------
-  // Descriptors
-  // ---------------------------------------------------------------------------------------------
-  logic      [1:0] req_valid, req_ready, word_valid;
-  desc_ptr_t [1:0] req_ptr;
-  logic     [31:0] word;
-  err_t            word_err, sg_retire_err;
-  desc_ptr_t       word_ptr, sg_retire_ptr;
-  logic            sg_retire_eof;
-  logic      [1:0] update_valid, update_ready, sg_retire;
-  update_t   [1:0] update;
-  logic      [1:0] desc_valid, desc_ready, mark;
-  desc_t     [1:0] desc;
-  desc_ptr_t [1:0] mark_ptr;
-  logic      [1:0] fetch_quiet, fetch_idle, move_quiet, move_idle;
-  err_t      [1:0] move_sg_err;
+  ws_dma_chan_regs u_mm2s_regs (
+    .clk_i       (aclk),
+    .rst_ni      (rst_n),
+    .we_i        (mm2s_we),
+    .waddr_i     (waddr),
+    .wdata_i     (wdata),
+    .re_i        (mm2s_re),
+    .raddr_i     (raddr),
+    .rdata_o     (mm2s_rdata),
+    .resetting_i (resetting),
+    .run_o       (mm2s_run),
+    .halted_o    (mm2s_halted),
+    .start_o     (mm2s_start),
+    .tail_o      (mm2s_tail),
+    .curdesc_o   (mm2s_curdesc),
+    .taildesc_o  (mm2s_taildesc),
+    .quiet_i     (mm2s_quiet),
+    .idle_i      (mm2s_fetch_idle && mm2s_move_idle),
+    .retire_i    (mm2s_retire || mm2s_mark),
+    .retire_ptr_i(mm2s_mark ? mm2s_mark_ptr : retire_ptr),
+    .packet_i    (mm2s_retire && retire_eof && (retire_err == '0)),
+    .dma_err_i   (mm2s_dma_err),
+    .sg_err_i    (mm2s_sg_err | (mm2s_retire ? retire_err : '0)),
+    .introut_o   (mm2s_introut)
+  );
+
+  ws_dma_fetch #(
+    .BusWidth   (BusWidth),
+    .LengthWidth(LengthWidth)
+  ) u_mm2s_fetch (
+    .clk_i       (aclk),
+    .rst_ni      (rst_n),
+    .run_i       (mm2s_run),
+    .halted_i    (mm2s_halted),
+    .start_i     (mm2s_start),
+    .tail_i      (mm2s_tail),
+    .curdesc_i   (mm2s_curdesc),
+    .taildesc_i  (mm2s_taildesc),
+    .quiet_o     (mm2s_fetch_quiet),
+    .idle_o      (mm2s_fetch_idle),
+    .req_valid_o (mm2s_req_valid),
+    .req_ptr_o   (mm2s_req_ptr),
+    .req_ready_i (mm2s_req_ready),
+    .word_valid_i(mm2s_word_valid),
+    .word_i      (word),
+    .word_err_i  (word_err),
+    .word_ptr_i  (word_ptr),
+    .desc_valid_o(mm2s_desc_valid),
+    .desc_o      (mm2s_desc),
+    .desc_ready_i(mm2s_desc_ready)
+  );
+
+  ws_dma_chan_regs u_s2mm_regs (
+    .clk_i       (aclk),
+    .rst_ni      (rst_n),
+    .we_i        (s2mm_we),
+    .waddr_i     (waddr),
+    .wdata_i     (wdata),
+    .re_i        (s2mm_re),
+    .raddr_i     (raddr),
+    .rdata_o     (s2mm_rdata),
+    .resetting_i (resetting),
+    .run_o       (s2mm_run),
+    .halted_o    (s2mm_halted),
+    .start_o     (s2mm_start),
+    .tail_o      (s2mm_tail),
+    .curdesc_o   (s2mm_curdesc),
+    .taildesc_o  (s2mm_taildesc),
+    .quiet_i     (s2mm_quiet),
+    .idle_i      (s2mm_fetch_idle && s2mm_move_idle),
+    .retire_i    (s2mm_retire || s2mm_mark),
+    .retire_ptr_i(s2mm_mark ? s2mm_mark_ptr : retire_ptr),
+    .packet_i    (s2mm_retire && retire_eof && (retire_err == '0)),
+    .dma_err_i   (s2mm_dma_err),
+    .sg_err_i    (s2mm_sg_err | (s2mm_retire ? retire_err : '0)),
+    .introut_o   (s2mm_introut)
+  );
+
+  ws_dma_fetch #(
+    .BusWidth   (BusWidth),
+    .LengthWidth(LengthWidth)
+  ) u_s2mm_fetch (
+    .clk_i       (aclk),
+    .rst_ni      (rst_n),
+    .run_i       (s2mm_run),
+    .halted_i    (s2mm_halted),
+    .start_i     (s2mm_start),
+    .tail_i      (s2mm_tail),
+    .curdesc_i   (s2mm_curdesc),
+    .taildesc_i  (s2mm_taildesc),
+    .quiet_o     (s2mm_fetch_quiet),
+    .idle_o      (s2mm_fetch_idle),
+    .req_valid_o (s2mm_req_valid),
+    .req_ptr_o   (s2mm_req_ptr),
+    .req_ready_i (s2mm_req_ready),
+    .word_valid_i(s2mm_word_valid),
+    .word_i      (word),
+    .word_err_i  (word_err),
+    .word_ptr_i  (word_ptr),
+    .desc_valid_o(s2mm_desc_valid),
+    .desc_o      (s2mm_desc),
+    .desc_ready_i(s2mm_desc_ready)
+  );
 
   ws_dma_sg u_sg (
-    .clk_i         (aclk),
-    .rst_ni        (rst_n),
-    .req_valid_i   (req_valid),
-    .req_ptr_i     (req_ptr),
-    .req_ready_o   (req_ready),
-    .word_valid_o  (word_valid),
-    .word_o        (word),
-    .word_err_o    (word_err),
-    .word_ptr_o    (word_ptr),
-    .update_valid_i(update_valid),
-    .update_i      (update),
-    .update_ready_o(update_ready),
-    .retire_o      (sg_retire),
-    .retire_ptr_o  (sg_retire_ptr),
-    .retire_eof_o  (sg_retire_eof),
-    .retire_err_o  (sg_retire_err),
-    .awaddr_o      (m_axi_sg_awaddr),
-    .awvalid_o     (m_axi_sg_awvalid),
-    .awready_i     (m_axi_sg_awready),
-    .wdata_o       (m_axi_sg_wdata),
-    .wvalid_o      (m_axi_sg_wvalid),
-    .wready_i      (m_axi_sg_wready),
-    .bresp_i       (m_axi_sg_bresp),
-    .bvalid_i      (m_axi_sg_bvalid),
-    .bready_o      (m_axi_sg_bready),
-    .araddr_o      (m_axi_sg_araddr),
-    .arvalid_o     (m_axi_sg_arvalid),
-    .arready_i     (m_axi_sg_arready),
-    .rdata_i       (m_axi_sg_rdata),
-    .rresp_i       (m_axi_sg_rresp),
-    .rlast_i       (m_axi_sg_rlast),
-    .rvalid_i      (m_axi_sg_rvalid),
-    .rready_o      (m_axi_sg_rready)
+    .clk_i              (aclk),
+    .rst_ni             (rst_n),
+    .mm2s_req_valid_i    (mm2s_req_valid),
+    .mm2s_req_ptr_i      (mm2s_req_ptr),
+    .mm2s_req_ready_o    (mm2s_req_ready),
+    .mm2s_word_valid_o   (mm2s_word_valid),
+    .s2mm_req_valid_i    (s2mm_req_valid),
+    .s2mm_req_ptr_i      (s2mm_req_ptr),
+    .s2mm_req_ready_o    (s2mm_req_ready),
+    .s2mm_word_valid_o   (s2mm_word_valid),
+    .word_o             (word),
+    .word_err_o         (word_err),
+    .word_ptr_o         (word_ptr),
+    .mm2s_update_valid_i (mm2s_update_valid),
+    .mm2s_update_i       (mm2s_update),
+    .mm2s_update_ready_o (mm2s_update_ready),
+    .mm2s_retire_o       (mm2s_retire),
+    .s2mm_update_valid_i (s2mm_update_valid),
+    .s2mm_update_i       (s2mm_update),
+    .s2mm_update_ready_o (s2mm_update_ready),
+    .s2mm_retire_o       (s2mm_retire),
+    .retire_ptr_o       (retire_ptr),
+    .retire_eof_o       (retire_eof),
+    .retire_err_o       (retire_err),
+    .awaddr_o           (m_axi_sg_awaddr),
+    .awvalid_o          (m_axi_sg_awvalid),
+    .awready_i          (m_axi_sg_awready),
+    .wdata_o            (m_axi_sg_wdata),
+    .wvalid_o           (m_axi_sg_wvalid),
+    .wready_i           (m_axi_sg_wready),
+    .bresp_i            (m_axi_sg_bresp),
+    .bvalid_i           (m_axi_sg_bvalid),
+    .bready_o           (m_axi_sg_bready),
+    .araddr_o           (m_axi_sg_araddr),
+    .arvalid_o          (m_axi_sg_arvalid),
+    .arready_i          (m_axi_sg_arready),
+    .rdata_i            (m_axi_sg_rdata),
+    .rresp_i            (m_axi_sg_rresp),
+    .rlast_i            (m_axi_sg_rlast),
+    .rvalid_i           (m_axi_sg_rvalid),
+    .rready_o           (m_axi_sg_rready)
   );
-
-  for (genvar c = 0; c < 2; c++) begin : gen_fetch
-    ws_dma_fetch #(
-      .LengthWidth(LengthWidth)
-    ) u_fetch (
-      .clk_i       (aclk),
-      .rst_ni      (rst_n),
-      .run_i       (run[c]),
-      .halted_i    (halted[c]),
-      .start_i     (start[c]),
-      .tail_we_i   (tail_we[c]),
-      .curdesc_i   (curdesc[c]),
-      .taildesc_i  (taildesc[c]),
-      .quiet_o     (fetch_quiet[c]),
-      .idle_o      (fetch_idle[c]),
-      .req_valid_o (req_valid[c]),
-      .req_ptr_o   (req_ptr[c]),
-      .req_ready_i (req_ready[c]),
-      .word_valid_i(word_valid[c]),
-      .word_i      (word),
-      .word_err_i  (word_err),
-      .word_ptr_i  (word_ptr),
-      .desc_valid_o(desc_valid[c]),
-      .desc_o      (desc[c]),
-      .desc_ready_i(desc_ready[c])
-    );
-
-    // A status that could not be written ends nothing, so its packet is not reported.
-    assign retire[c]     = sg_retire[c] || mark[c];
-    assign retire_ptr[c] = mark[c] ? mark_ptr[c] : sg_retire_ptr;
-    assign packet[c]     = sg_retire[c] && sg_retire_eof && (sg_retire_err == '0);
-    assign sg_err[c]     = move_sg_err[c] | (sg_retire[c] ? sg_retire_err : '0);
-    assign quiet[c]      = fetch_quiet[c] && move_quiet[c];
-    assign idle[c]       = fetch_idle[c] && move_idle[c];
-  end
 
   // ---------------------------------------------------------------------------------------------
   // Data
@@ -227,21 +309,21 @@ module ws_dma
   ) u_mm2s (
     .clk_i          (aclk),
     .rst_ni         (rst_n),
-    .run_i          (run[0]),
-    .halted_i       (halted[0]),
-    .quiet_o        (move_quiet[0]),
-    .idle_o         (move_idle[0]),
-    .dma_err_o      (dma_err[0]),
-    .sg_err_o       (move_sg_err[0]),
-    .mark_o         (mark[0]),
-    .mark_ptr_o     (mark_ptr[0]),
-    .desc_valid_i   (desc_valid[0]),
-    .desc_i         (desc[0]),
-    .desc_ready_o   (desc_ready[0]),
-    .update_valid_o (update_valid[0]),
-    .update_o       (update[0]),
-    .update_ready_i (update_ready[0]),
-    .retire_i       (sg_retire[0]),
+    .run_i          (mm2s_run),
+    .halted_i       (mm2s_halted),
+    .quiet_o        (mm2s_move_quiet),
+    .idle_o         (mm2s_move_idle),
+    .dma_err_o      (mm2s_dma_err),
+    .sg_err_o       (mm2s_sg_err),
+    .mark_o         (mm2s_mark),
+    .mark_ptr_o     (mm2s_mark_ptr),
+    .desc_valid_i   (mm2s_desc_valid),
+    .desc_i         (mm2s_desc),
+    .desc_ready_o   (mm2s_desc_ready),
+    .update_valid_o (mm2s_update_valid),
+    .update_o       (mm2s_update),
+    .update_ready_i (mm2s_update_ready),
+    .retire_i       (mm2s_retire),
     .araddr_o       (m_axi_mm2s_araddr),
     .arlen_o        (m_axi_mm2s_arlen),
     .arvalid_o      (m_axi_mm2s_arvalid),
@@ -263,21 +345,21 @@ module ws_dma
   ) u_s2mm (
     .clk_i          (aclk),
     .rst_ni         (rst_n),
-    .run_i          (run[1]),
-    .halted_i       (halted[1]),
-    .quiet_o        (move_quiet[1]),
-    .idle_o         (move_idle[1]),
-    .dma_err_o      (dma_err[1]),
-    .sg_err_o       (move_sg_err[1]),
-    .mark_o         (mark[1]),
-    .mark_ptr_o     (mark_ptr[1]),
-    .desc_valid_i   (desc_valid[1]),
-    .desc_i         (desc[1]),
-    .desc_ready_o   (desc_ready[1]),
-    .update_valid_o (update_valid[1]),
-    .update_o       (update[1]),
-    .update_ready_i (update_ready[1]),
-    .retire_i       (sg_retire[1]),
+    .run_i          (s2mm_run),
+    .halted_i       (s2mm_halted),
+    .quiet_o        (s2mm_move_quiet),
+    .idle_o         (s2mm_move_idle),
+    .dma_err_o      (s2mm_dma_err),
+    .sg_err_o       (s2mm_sg_err),
+    .mark_o         (s2mm_mark),
+    .mark_ptr_o     (s2mm_mark_ptr),
+    .desc_valid_i   (s2mm_desc_valid),
+    .desc_i         (s2mm_desc),
+    .desc_ready_o   (s2mm_desc_ready),
+    .update_valid_o (s2mm_update_valid),
+    .update_o       (s2mm_update),
+    .update_ready_i (s2mm_update_ready),
+    .retire_i       (s2mm_retire),
     .awaddr_o       (m_axi_s2mm_awaddr),
     .awlen_o        (m_axi_s2mm_awlen),
     .awvalid_o      (m_axi_s2mm_awvalid),

@@ -1,4 +1,4 @@
-// A small FIFO whose oldest entry is always on `data_o` while `valid_o` is set.
+// A small FIFO whose oldest entry is always on `data_o`, from a register, while `valid_o` is set.
 module ws_dma_fifo #(
   parameter int unsigned Width = 8,
   parameter int unsigned Depth = 8,  // a power of two, at least 2
@@ -17,15 +17,22 @@ module ws_dma_fifo #(
   localparam int unsigned PtrWidth = $clog2(Depth);
 
   logic [Width-1:0]      mem [Depth];
+  logic [Width-1:0]      head_q;
   logic [PtrWidth-1:0]   wptr_q, rptr_q;
   logic [CountWidth-1:0] count_q;
 
   assign valid_o = count_q != '0;
-  assign data_o  = mem[rptr_q];
+  assign data_o  = head_q;
   assign count_o = count_q;
 
   always_ff @(posedge clk_i) begin
-    if (push_i) mem[wptr_q] <= data_i;
+    if (push_i) begin
+      mem[wptr_q] <= data_i;
+      if ((count_q == '0) || (pop_i && (count_q == CountWidth'(1)))) head_q <= data_i;
+      else if (pop_i) head_q <= mem[rptr_q + 1'b1];
+    end else if (pop_i) begin
+      head_q <= mem[rptr_q + 1'b1];
+    end
   end
 
   always_ff @(posedge clk_i) begin
@@ -33,10 +40,10 @@ module ws_dma_fifo #(
       wptr_q  <= '0;
       rptr_q  <= '0;
       count_q <= '0;
-    end else begin
+    end else if (push_i || pop_i) begin
       if (push_i) wptr_q <= wptr_q + 1'b1;
       if (pop_i) rptr_q <= rptr_q + 1'b1;
-      if (push_i != pop_i) count_q <= push_i ? count_q + 1'b1 : count_q - 1'b1;
+      count_q <= count_q + CountWidth'(push_i) - CountWidth'(pop_i);
     end
   end
 

@@ -55,33 +55,32 @@ module ws_dma_mm2s
   localparam int unsigned MaxDescs  = 16;
 
   typedef struct packed {
-    desc_ptr_t   ptr;
-    logic [25:0] length;
-    logic        eof;
+    desc_ptr_t           ptr;
+    logic [25:0]         length;
+    logic                eof;
+    logic [BusBytes-1:0] keep;         // of its last beat
   } begun_t;
 
   // ---------------------------------------------------------------------------------------------
   // Taking descriptors
   // ---------------------------------------------------------------------------------------------
-  logic                cur_valid_q;
-  logic [63:ByteBits]  cur_addr_q;
-  logic [BeatBits-1:0] cur_left_q;
-  err_t                fail_q;         // what the channel will halt with
-  logic                fail_told_q;    // the failed descriptor's status is on its way
-  logic [4:0]          pend_q;         // descriptors taken and not yet written back
-  logic                reads_out, issue, issue_last;
-  logic                take, bad, take_bad, take_mark;
+  logic                 cur_valid_q;
+  logic [63:ByteBits]   cur_addr_q;
+  logic [BeatBits-1:0]  cur_left_q;
+  err_t                 fail_q;        // what the channel will halt with
+  logic                 fail_told_q;   // the failed descriptor's status is on its way
+  logic [4:0]           pend_q;        // descriptors taken and not yet written back
+  logic                 reads_out, issue, issue_last;
+  logic                 ready, take, take_bad, take_mark;
   logic [BurstBits-1:0] burst;         // beats of the next read
-
-  assign bad = (desc_i.length == '0) || (desc_i.addr[ByteBits-1:0] != '0);
+  begun_t               begun_q;
+  logic                 begun_push_q;
 
   // A descriptor that cannot be carried out waits at the head until all before it have ended.
-  assign take      = desc_valid_i && run_i && !cur_valid_q && (fail_q == '0) &&
-                     (desc_i.err == '0) && !bad && (pend_q != 5'(MaxDescs));
-  assign take_bad  = desc_valid_i && run_i && !cur_valid_q && (fail_q == '0) &&
-                     (desc_i.err == '0) && bad && !reads_out;
-  assign take_mark = desc_valid_i && run_i && !cur_valid_q && (fail_q == '0) &&
-                     (desc_i.err != '0) && !reads_out && (pend_q == '0);
+  assign ready     = desc_valid_i && !cur_valid_q && run_i && (fail_q == '0);
+  assign take      = ready && (desc_i.err == '0) && !desc_i.bad && (pend_q != 5'(MaxDescs));
+  assign take_bad  = ready && (desc_i.err == '0) && desc_i.bad && !reads_out;
+  assign take_mark = ready && (desc_i.err != '0) && !reads_out && (pend_q == '0);
 
   assign desc_ready_o = take || take_bad || take_mark;
   assign mark_o       = take_mark;
@@ -89,16 +88,18 @@ module ws_dma_mm2s
   assign sg_err_o     = take_mark ? desc_i.err : '0;
 
   always_ff @(posedge clk_i) begin
+    begun_push_q <= take;
     if (take) begin
-      cur_addr_q <= desc_i.addr[63:ByteBits];
-      cur_left_q <= BeatBits'((27'(desc_i.length) + 27'(BusBytes - 1)) >> ByteBits);
+      cur_addr_q     <= desc_i.addr[63:ByteBits];
+      cur_left_q     <= BeatBits'((27'(desc_i.length) + 27'(BusBytes - 1)) >> ByteBits);
+      begun_q.ptr    <= desc_i.ptr;
+      begun_q.length <= desc_i.length;
+      begun_q.eof    <= desc_i.eof;
+      begun_q.keep   <= {BusBytes{1'b1}} >> (ByteBits'(0) - desc_i.length[ByteBits-1:0]);
     end else if (issue) begin
       cur_addr_q <= cur_addr_q + (64-ByteBits)'(burst);
       cur_left_q <= cur_left_q - BeatBits'(burst);
     end
-  end
-
-  always_ff @(posedge clk_i) begin
     if (!rst_ni || halted_i) cur_valid_q <= 1'b0;
     else if (take) cur_valid_q <= 1'b1;
     else if (issue && issue_last) cur_valid_q <= 1'b0;
@@ -128,15 +129,13 @@ module ws_dma_mm2s
       araddr_o <= {cur_addr_q, {ByteBits{1'b0}}};
       arlen_o  <= 8'(burst - 1'b1);
     end
-  end
-
-  always_ff @(posedge clk_i) begin
     if (!rst_ni) arvalid_o <= 1'b0;
     else if (issue) arvalid_o <= 1'b1;
     else if (arready_i) arvalid_o <= 1'b0;
   end
 
   logic read_last;  // the oldest burst in flight is its descriptor's last
+  logic rvalid_q, rlast_q;
 
   ws_dma_fifo #(
     .Width(1),
@@ -147,37 +146,41 @@ module ws_dma_mm2s
     .clear_i(1'b0),
     .push_i (issue),
     .data_i (issue_last),
-    .pop_i  (rvalid_i && rlast_i),
+    .pop_i  (rvalid_q && rlast_q),
     .valid_o(reads_out),
     .data_o (read_last),
     .count_o(reads)
   );
 
   // ---------------------------------------------------------------------------------------------
-  // Data to the stream
+  // Data to the stream. Room was reserved with the burst, so data is always taken.
   // ---------------------------------------------------------------------------------------------
+  logic [BusWidth-1:0] rdata_q;
+  err_t                rerr_q;
   begun_t              head;           // the descriptor that data is coming for
   logic                head_valid, desc_last, complete, push, pop, drop;
-  err_t                beat_err;
-  logic [BusBytes-1:0] tail_keep, keep;
 
-  // Room was reserved with the burst, so data is always taken.
   assign rready_o  = 1'b1;
-  assign beat_err  = rvalid_i ? resp_err(rresp_i) : '0;
-  assign drop      = (fail_q != '0) || (beat_err != '0);
-  assign desc_last = rlast_i && read_last;
-  assign complete  = rvalid_i && desc_last && !drop;
-  assign push      = rvalid_i && !drop;
-  assign tail_keep = {BusBytes{1'b1}} >> (ByteBits'(0) - head.length[ByteBits-1:0]);
-  assign keep      = desc_last ? tail_keep : {BusBytes{1'b1}};
+  assign drop      = rvalid_q && ((fail_q != '0) || (rerr_q != '0));
+  assign push      = rvalid_q && !drop;
+  assign desc_last = rlast_q && read_last;
+  assign complete  = push && desc_last;
   assign pop       = m_axis_tvalid_o && m_axis_tready_i;
+
+  always_ff @(posedge clk_i) begin
+    rvalid_q <= rvalid_i && rst_ni;
+    if (rvalid_i) begin
+      rlast_q <= rlast_i;
+      rdata_q <= rdata_i;
+      rerr_q  <= resp_err(rresp_i);
+    end
+  end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       room_q <= RoomBits'(FifoDepth);
-    end else begin
-      room_q <= room_q - (issue ? RoomBits'(burst) : '0) + RoomBits'(pop)
-              + RoomBits'(rvalid_i && drop);
+    end else if (issue || pop || drop) begin
+      room_q <= room_q - (issue ? RoomBits'(burst) : '0) + RoomBits'(pop) + RoomBits'(drop);
     end
   end
 
@@ -188,44 +191,52 @@ module ws_dma_mm2s
     .clk_i,
     .rst_ni,
     .clear_i(halted_i),
-    .push_i (take),
-    .data_i ({desc_i.ptr, desc_i.length, desc_i.eof}),
+    .push_i (begun_push_q),
+    .data_i (begun_q),
     .pop_i  (complete),
     .valid_o(head_valid),
     .data_o (head),
     .count_o()
   );
 
-  ws_dma_ram_fifo #(
-    .Width(BusWidth + BusBytes + 1),
-    .Depth(FifoDepth)
+  ws_dma_stream_fifo #(
+    .BusWidth(BusWidth),
+    .Depth   (FifoDepth)
   ) u_data (
     .clk_i,
     .rst_ni,
     .clear_i(1'b0),
     .push_i (push),
-    .data_i ({desc_last && head.eof, keep, rdata_i}),
+    .data_i (rdata_q),
+    .keep_i (desc_last ? head.keep : {BusBytes{1'b1}}),
+    .last_i (desc_last && head.eof),
     .pop_i  (pop),
     .valid_o(m_axis_tvalid_o),
-    .data_o ({m_axis_tlast_o, m_axis_tkeep_o, m_axis_tdata_o})
+    .data_o (m_axis_tdata_o),
+    .keep_o (m_axis_tkeep_o),
+    .last_o (m_axis_tlast_o)
   );
 
   // ---------------------------------------------------------------------------------------------
   // Completion and failure
   // ---------------------------------------------------------------------------------------------
-  desc_ptr_t fail_ptr_q;
-  logic      tell_fail;                // all reads have ended: write the failed one's status
-  update_t   update;
+  desc_ptr_t  fail_ptr_q;
+  logic       tell_fail;               // all reads have ended: write the failed one's status
+  update_t    update_q;
+  logic       update_push_q;
+  logic [4:0] updates_q;               // status words not yet in memory
 
   assign tell_fail = (fail_q != '0) && !fail_told_q && !reads_out;
 
-  always_comb begin
-    update        = '0;
-    update.ptr    = tell_fail ? fail_ptr_q : head.ptr;
-    update.eof    = !tell_fail && head.eof;
-    update.status = StatusCmplt;
-    if (tell_fail) update.status[30:28] = fail_q;
-    else update.status[25:0] = head.length;
+  always_ff @(posedge clk_i) begin
+    update_push_q <= 1'b0;
+    if (complete) begin
+      update_push_q <= 1'b1;
+      update_q      <= {head.ptr, head.eof, StatusCmplt | 32'(head.length)};
+    end else if (tell_fail) begin
+      update_push_q <= 1'b1;
+      update_q      <= {fail_ptr_q, 1'b0, StatusCmplt | {1'b0, fail_q, 28'd0}};
+    end
   end
 
   ws_dma_fifo #(
@@ -235,24 +246,24 @@ module ws_dma_mm2s
     .clk_i,
     .rst_ni,
     .clear_i(1'b0),
-    .push_i (complete || tell_fail),
-    .data_i (update),
-    .pop_i  (update_valid_o && update_ready_i),
+    .push_i (update_push_q),
+    .data_i (update_q),
+    .pop_i  (update_ready_i),
     .valid_o(update_valid_o),
     .data_o (update_o),
     .count_o()
   );
-
-  logic [4:0] updates_q;               // status words not yet in memory
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       updates_q <= '0;
       pend_q    <= '0;
     end else begin
-      updates_q <= updates_q + 5'(complete || tell_fail) - 5'(retire_i);
+      if (complete || tell_fail || retire_i) begin
+        updates_q <= updates_q + 5'(complete || tell_fail) - 5'(retire_i);
+      end
       if (halted_i) pend_q <= '0;
-      else pend_q <= pend_q + 5'(take || take_bad) - 5'(retire_i);
+      else if (take || take_bad || retire_i) pend_q <= pend_q + 5'(take || take_bad) - 5'(retire_i);
     end
   end
 
@@ -260,17 +271,16 @@ module ws_dma_mm2s
     if (!rst_ni || halted_i) begin
       fail_q      <= '0;
       fail_told_q <= 1'b0;
-    end else begin
-      if (fail_q == '0) begin
-        if (take_bad) begin
-          fail_q.int_err <= 1'b1;
-          fail_ptr_q     <= desc_i.ptr;
-        end else if (beat_err != '0) begin
-          fail_q     <= beat_err;
-          fail_ptr_q <= head.ptr;
-        end
+    end else if (fail_q == '0) begin
+      if (take_bad) begin
+        fail_q.int_err <= 1'b1;
+        fail_ptr_q     <= desc_i.ptr;
+      end else if (drop) begin
+        fail_q     <= rerr_q;
+        fail_ptr_q <= head.ptr;
       end
-      if (tell_fail) fail_told_q <= 1'b1;
+    end else if (tell_fail) begin
+      fail_told_q <= 1'b1;
     end
   end
 
@@ -280,10 +290,7 @@ module ws_dma_mm2s
   assign idle_o    = quiet_o && !cur_valid_q;
 
   assert property (@(posedge clk_i) disable iff (!rst_ni)
-    rvalid_i |-> reads_out && (head_valid || drop)) else $error("read data that nothing asked for");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    arvalid_o && !arready_i |=> arvalid_o && $stable({araddr_o, arlen_o}))
-    else $error("AR changed before ARREADY");
+    rvalid_q |-> reads_out && (head_valid || drop)) else $error("read data that nothing asked for");
   assert property (@(posedge clk_i) disable iff (!rst_ni)
     issue |-> burst != '0) else $error("a burst of no beats");
   assert property (@(posedge clk_i) disable iff (!rst_ni)

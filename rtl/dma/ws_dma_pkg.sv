@@ -92,18 +92,19 @@ package ws_dma_pkg;
 
   // A fetched descriptor. With an error in it, it is only a marker that keeps the error in order.
   typedef struct packed {
-    err_t        err;
-    desc_ptr_t   ptr;
     logic [63:0] addr;
+    desc_ptr_t   ptr;
     logic [25:0] length;
     logic        eof;
+    logic        bad;  // cannot be carried out: length 0, or an address off the bus word
+    err_t        err;
   } desc_t;
 
   // A status word on its way to memory. `err` is what the channel halts with once it is written.
   typedef struct packed {
     desc_ptr_t   ptr;
-    logic [31:0] status;
     logic        eof;
+    logic [31:0] status;
   } update_t;
 
   // The errors an AXI response stands for.

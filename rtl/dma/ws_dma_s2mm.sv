@@ -68,10 +68,39 @@ module ws_dma_s2mm
   } outcome_t;
 
   typedef struct packed {
-    logic [63:ByteBits]   addr;
-    logic [BurstBits-1:0] len;      // beats less one
     outcome_t             outcome;
+    logic [BurstBits-1:0] len;      // beats less one
+    logic [63:ByteBits]   addr;
   } seg_t;
+
+  // ---------------------------------------------------------------------------------------------
+  // A register for the stream's beat. It keeps a beat for the next descriptor over a halt.
+  // ---------------------------------------------------------------------------------------------
+  logic                in_valid_q, in_last_q;
+  logic [BusWidth-1:0] in_data_q;
+  logic [BusBytes-1:0] in_keep_q;
+  logic [ByteBits:0]   in_bytes_q;    // that it counts: all, or those kept in a packet's last beat
+  logic                can_take, can_beat, beat;
+
+  function automatic logic [ByteBits:0] kept(logic [BusBytes-1:0] keep);
+    kept = '0;
+    for (int unsigned i = 0; i < BusBytes; i++) kept = kept + (ByteBits+1)'(keep[i]);
+  endfunction
+
+  assign s_axis_tready_o = can_take && (!in_valid_q || can_beat);
+  assign beat            = in_valid_q && can_beat;
+
+  always_ff @(posedge clk_i) begin
+    if (!rst_ni) in_valid_q <= 1'b0;
+    else if (s_axis_tvalid_i && s_axis_tready_o) in_valid_q <= 1'b1;
+    else if (beat) in_valid_q <= 1'b0;
+    if (s_axis_tvalid_i && s_axis_tready_o) begin
+      in_data_q  <= s_axis_tdata_i;
+      in_keep_q  <= s_axis_tkeep_i;
+      in_last_q  <= s_axis_tlast_i;
+      in_bytes_q <= s_axis_tlast_i ? kept(s_axis_tkeep_i) : (ByteBits+1)'(BusBytes);
+    end
+  end
 
   // ---------------------------------------------------------------------------------------------
   // Taking descriptors
@@ -80,23 +109,19 @@ module ws_dma_s2mm
   logic [63:ByteBits] cur_addr_q;
   logic [25:0]        cur_length_q, cur_left_q;
   desc_ptr_t          cur_ptr_q;
-  logic               cur_sof_q;
+  logic               cur_sof_q;      // a packet began in this descriptor
+  logic               in_packet_q;    // the next beat is not a packet's first
   err_t               fail_q;         // what the channel will halt with
   logic               fail_told_q;    // the failed descriptor's status is on its way
   logic               over_q;         // the packet does not fit the current descriptor's last word
   logic [4:0]         pend_q;         // descriptors taken and not yet written back
-  logic               in_packet_q;    // the next beat is not a packet's first
   logic               drained;        // no burst is closed or on AXI
-  logic               beat, fits, close, finish;
-  logic               ready, bad, take, take_bad, take_mark;
-  logic [25:0]        need, left_after;
-
-  assign bad   = (desc_i.length == '0) || (desc_i.addr[ByteBits-1:0] != '0);
-  assign ready = desc_valid_i && run_i && !cur_valid_q && (fail_q == '0);
+  logic               ready, take, take_bad, take_mark;
 
   // A descriptor that cannot be carried out waits at the head until all before it have ended.
-  assign take      = ready && (desc_i.err == '0) && !bad && (pend_q != 5'(MaxDescs));
-  assign take_bad  = ready && (desc_i.err == '0) && bad && drained;
+  assign ready     = desc_valid_i && !cur_valid_q && run_i && (fail_q == '0);
+  assign take      = ready && (desc_i.err == '0) && !desc_i.bad && (pend_q != 5'(MaxDescs));
+  assign take_bad  = ready && (desc_i.err == '0) && desc_i.bad && drained;
   assign take_mark = ready && (desc_i.err != '0) && drained && (pend_q == '0);
 
   assign desc_ready_o = take || take_bad || take_mark;
@@ -104,82 +129,70 @@ module ws_dma_s2mm
   assign mark_ptr_o   = desc_i.ptr;
   assign sg_err_o     = take_mark ? desc_i.err : '0;
 
-  always_ff @(posedge clk_i) begin
-    if (take) begin
-      cur_addr_q   <= desc_i.addr[63:ByteBits];
-      cur_length_q <= desc_i.length;
-      cur_left_q   <= desc_i.length;
-      cur_ptr_q    <= desc_i.ptr;
-    end else if (beat) begin
-      cur_addr_q   <= cur_addr_q + 1'b1;
-      cur_left_q   <= left_after;
-    end
-    if (take) cur_sof_q <= 1'b0;
-    else if (beat && !in_packet_q) cur_sof_q <= 1'b1;
-  end
-
-  always_ff @(posedge clk_i) begin
-    if (!rst_ni || halted_i) cur_valid_q <= 1'b0;
-    else if (take) cur_valid_q <= 1'b1;
-    else if (finish) cur_valid_q <= 1'b0;
-  end
-
   // ---------------------------------------------------------------------------------------------
   // Beats to bursts
   // ---------------------------------------------------------------------------------------------
   logic [63:ByteBits]   seg_addr_q;
   logic [BurstBits-1:0] seg_len_q;    // beats in the open burst
   logic [RoomBits-1:0]  room_q;
-  logic                 page_end, wpop;
-  logic [$clog2(MaxSegs+1)-1:0] segs;
-  logic [ByteBits:0]    kept;
-  seg_t                 seg_new, seg_head;
+  logic                 fits, finish, close, wpop;
+  logic [25:0]          left_after;
+  logic                 seg_push_q;
+  seg_t                 seg_new_q, seg_head;
   logic                 seg_valid;
+  logic [$clog2(MaxSegs+1)-1:0] segs;
 
-  always_comb begin
-    kept = '0;
-    for (int unsigned i = 0; i < BusBytes; i++) kept = kept + (ByteBits+1)'(s_axis_tkeep_i[i]);
-  end
-
-  assign s_axis_tready_o = cur_valid_q && run_i && (fail_q == '0) && !over_q &&
-                           (room_q != '0) && (segs != 4'(MaxSegs));
-  assign beat       = s_axis_tvalid_i && s_axis_tready_o;
-  assign need       = s_axis_tlast_i ? 26'(kept) : 26'(BusBytes);
-  assign fits       = cur_left_q >= need;
-  assign left_after = cur_left_q - need;
-  assign finish     = beat && fits && (s_axis_tlast_i || (left_after == '0));
-  assign page_end   = &cur_addr_q[11:ByteBits];
-  assign close      = finish || (beat && fits && (page_end || (&seg_len_q)));
-
-  always_comb begin
-    seg_new               = '0;
-    seg_new.addr          = (seg_len_q == '0) ? cur_addr_q : seg_addr_q;
-    seg_new.len           = seg_len_q;
-    seg_new.outcome.last  = finish;
-    seg_new.outcome.sof   = cur_sof_q || !in_packet_q;
-    seg_new.outcome.eof   = s_axis_tlast_i;
-    seg_new.outcome.bytes = cur_length_q - left_after;
-  end
+  // A pushed burst is counted a cycle later, so one entry stays free.
+  assign can_take   = cur_valid_q && run_i && (fail_q == '0) && !over_q;
+  assign can_beat   = can_take && (room_q != '0) && (segs < 4'(MaxSegs - 1));
+  assign fits       = cur_left_q >= 26'(in_bytes_q);
+  assign left_after = cur_left_q - 26'(in_bytes_q);
+  assign finish     = beat && fits && (in_last_q || (left_after == '0));
+  assign close      = finish || (beat && fits && ((&cur_addr_q[11:ByteBits]) || (&seg_len_q)));
 
   always_ff @(posedge clk_i) begin
-    if (beat && (seg_len_q == '0)) seg_addr_q <= cur_addr_q;
+    seg_push_q <= close;
+    if (take) begin
+      cur_addr_q   <= desc_i.addr[63:ByteBits];
+      cur_length_q <= desc_i.length;
+      cur_left_q   <= desc_i.length;
+      cur_ptr_q    <= desc_i.ptr;
+      cur_sof_q    <= 1'b0;
+    end else if (beat) begin
+      cur_addr_q <= cur_addr_q + 1'b1;
+      cur_left_q <= left_after;
+      cur_sof_q  <= cur_sof_q || !in_packet_q;
+      if (seg_len_q == '0) seg_addr_q <= cur_addr_q;
+    end
+    if (close) begin
+      seg_new_q.addr          <= (seg_len_q == '0) ? cur_addr_q : seg_addr_q;
+      seg_new_q.len           <= seg_len_q;
+      seg_new_q.outcome.last  <= finish;
+      seg_new_q.outcome.sof   <= cur_sof_q || !in_packet_q;
+      seg_new_q.outcome.eof   <= in_last_q;
+      seg_new_q.outcome.bytes <= cur_length_q - left_after;
+    end
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) in_packet_q <= 1'b0;
-    else if (beat) in_packet_q <= !s_axis_tlast_i;
+    else if (beat) in_packet_q <= !in_last_q;
   end
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni || halted_i) begin
-      seg_len_q <= '0;
-      over_q    <= 1'b0;
-      room_q    <= RoomBits'(FifoDepth);
+      cur_valid_q <= 1'b0;
+      seg_len_q   <= '0;
+      over_q      <= 1'b0;
+      room_q      <= RoomBits'(FifoDepth);
     end else begin
-      if (close) seg_len_q <= '0;
-      else if (beat) seg_len_q <= seg_len_q + 1'b1;
-      if (beat && !fits) over_q <= 1'b1;
-      room_q <= room_q - RoomBits'(beat && fits) + RoomBits'(wpop);
+      if (take) cur_valid_q <= 1'b1;
+      if (beat) begin
+        if (finish) cur_valid_q <= 1'b0;
+        seg_len_q <= close ? '0 : seg_len_q + 1'b1;
+        over_q    <= !fits;
+      end
+      if (beat || wpop) room_q <= room_q - RoomBits'(beat && fits) + RoomBits'(wpop);
     end
   end
 
@@ -189,10 +202,12 @@ module ws_dma_s2mm
   logic [$clog2(MaxWrites+1)-1:0] writes;
   logic                           writes_out, issue;
   outcome_t                       outcome;  // of the oldest burst in flight
+  logic                           bvalid_q;
+  err_t                           berr_q;
 
   assign issue   = seg_valid && run_i && (fail_q == '0) && !awvalid_o &&
                    (writes != 5'(MaxWrites));
-  assign drained = !seg_valid && !writes_out;
+  assign drained = !seg_valid && !seg_push_q && !writes_out;
 
   ws_dma_fifo #(
     .Width($bits(seg_t)),
@@ -201,8 +216,8 @@ module ws_dma_s2mm
     .clk_i,
     .rst_ni,
     .clear_i(halted_i),
-    .push_i (close),
-    .data_i (seg_new),
+    .push_i (seg_push_q),
+    .data_i (seg_new_q),
     .pop_i  (issue),
     .valid_o(seg_valid),
     .data_o (seg_head),
@@ -214,9 +229,6 @@ module ws_dma_s2mm
       awaddr_o <= {seg_head.addr, {ByteBits{1'b0}}};
       awlen_o  <= 8'(seg_head.len);
     end
-  end
-
-  always_ff @(posedge clk_i) begin
     if (!rst_ni) awvalid_o <= 1'b0;
     else if (issue) awvalid_o <= 1'b1;
     else if (awready_i) awvalid_o <= 1'b0;
@@ -231,7 +243,7 @@ module ws_dma_s2mm
     .clear_i(1'b0),
     .push_i (issue),
     .data_i (seg_head.outcome),
-    .pop_i  (bvalid_i),
+    .pop_i  (bvalid_q),
     .valid_o(writes_out),
     .data_o (outcome),
     .count_o(writes)
@@ -248,35 +260,46 @@ module ws_dma_s2mm
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) bursts_q <= '0;
-    else bursts_q <= bursts_q + 5'(awvalid_o && awready_i) - 5'(wpop && wlast_o);
+    else if (awvalid_o || wvalid_o) begin
+      bursts_q <= bursts_q + 5'(awvalid_o && awready_i) - 5'(wpop && wlast_o);
+    end
   end
 
-  ws_dma_ram_fifo #(
-    .Width(BusWidth + BusBytes + 1),
-    .Depth(FifoDepth)
+  ws_dma_stream_fifo #(
+    .BusWidth(BusWidth),
+    .Depth   (FifoDepth)
   ) u_data (
     .clk_i,
     .rst_ni,
     .clear_i(halted_i),
     .push_i (beat && fits),
-    .data_i ({close, s_axis_tkeep_i, s_axis_tdata_i}),
+    .data_i (in_data_q),
+    .keep_i (in_keep_q),
+    .last_i (close),
     .pop_i  (wpop),
     .valid_o(data_valid),
-    .data_o ({wlast_o, wstrb_o, wdata_o})
+    .data_o (wdata_o),
+    .keep_o (wstrb_o),
+    .last_o (wlast_o)
   );
 
   // ---------------------------------------------------------------------------------------------
   // Completion and failure
   // ---------------------------------------------------------------------------------------------
-  desc_ptr_t begun_ptr, fail_ptr_q;
-  logic      begun_valid, complete, tell_fail;
-  err_t      resp;
-  update_t   update;
+  desc_ptr_t  begun_ptr, fail_ptr_q;
+  logic       begun_valid, complete, tell_fail;
+  update_t    update_q;
+  logic       update_push_q;
+  logic [4:0] updates_q;  // status words not yet in memory
 
   assign bready_o  = 1'b1;
-  assign resp      = bvalid_i ? resp_err(bresp_i) : '0;
-  assign complete  = bvalid_i && outcome.last && (fail_q == '0) && (resp == '0);
+  assign complete  = bvalid_q && outcome.last && (fail_q == '0) && (berr_q == '0);
   assign tell_fail = (fail_q != '0) && !fail_told_q && !writes_out;
+
+  always_ff @(posedge clk_i) begin
+    bvalid_q <= bvalid_i && rst_ni;
+    if (bvalid_i) berr_q <= resp_err(bresp_i);
+  end
 
   ws_dma_fifo #(
     .Width($bits(desc_ptr_t)),
@@ -293,13 +316,16 @@ module ws_dma_s2mm
     .count_o()
   );
 
-  always_comb begin
-    update        = '0;
-    update.ptr    = tell_fail ? fail_ptr_q : begun_ptr;
-    update.eof    = !tell_fail && outcome.eof;
-    update.status = StatusCmplt;
-    if (tell_fail) update.status[30:28] = fail_q;
-    else update.status[27:0] = {outcome.sof, outcome.eof, outcome.bytes};
+  always_ff @(posedge clk_i) begin
+    update_push_q <= 1'b0;
+    if (complete) begin
+      update_push_q <= 1'b1;
+      update_q      <= {begun_ptr, outcome.eof,
+                        StatusCmplt | 32'({outcome.sof, outcome.eof, outcome.bytes})};
+    end else if (tell_fail) begin
+      update_push_q <= 1'b1;
+      update_q      <= {fail_ptr_q, 1'b0, StatusCmplt | {1'b0, fail_q, 28'd0}};
+    end
   end
 
   ws_dma_fifo #(
@@ -309,24 +335,24 @@ module ws_dma_s2mm
     .clk_i,
     .rst_ni,
     .clear_i(1'b0),
-    .push_i (complete || tell_fail),
-    .data_i (update),
-    .pop_i  (update_valid_o && update_ready_i),
+    .push_i (update_push_q),
+    .data_i (update_q),
+    .pop_i  (update_ready_i),
     .valid_o(update_valid_o),
     .data_o (update_o),
     .count_o()
   );
-
-  logic [4:0] updates_q;  // status words not yet in memory
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       updates_q <= '0;
       pend_q    <= '0;
     end else begin
-      updates_q <= updates_q + 5'(complete || tell_fail) - 5'(retire_i);
+      if (complete || tell_fail || retire_i) begin
+        updates_q <= updates_q + 5'(complete || tell_fail) - 5'(retire_i);
+      end
       if (halted_i) pend_q <= '0;
-      else pend_q <= pend_q + 5'(take || take_bad) - 5'(retire_i);
+      else if (take || take_bad || retire_i) pend_q <= pend_q + 5'(take || take_bad) - 5'(retire_i);
     end
   end
 
@@ -334,20 +360,19 @@ module ws_dma_s2mm
     if (!rst_ni || halted_i) begin
       fail_q      <= '0;
       fail_told_q <= 1'b0;
-    end else begin
-      if (fail_q == '0) begin
-        if (resp != '0) begin
-          fail_q     <= resp;
-          fail_ptr_q <= begun_ptr;
-        end else if (take_bad) begin
-          fail_q.int_err <= 1'b1;
-          fail_ptr_q     <= desc_i.ptr;
-        end else if (over_q && drained) begin
-          fail_q.int_err <= 1'b1;
-          fail_ptr_q     <= cur_ptr_q;
-        end
+    end else if (fail_q == '0) begin
+      if (bvalid_q && (berr_q != '0)) begin
+        fail_q     <= berr_q;
+        fail_ptr_q <= begun_ptr;
+      end else if (take_bad) begin
+        fail_q.int_err <= 1'b1;
+        fail_ptr_q     <= desc_i.ptr;
+      end else if (over_q && drained) begin
+        fail_q.int_err <= 1'b1;
+        fail_ptr_q     <= cur_ptr_q;
       end
-      if (tell_fail) fail_told_q <= 1'b1;
+    end else if (tell_fail) begin
+      fail_told_q <= 1'b1;
     end
   end
 
@@ -357,14 +382,8 @@ module ws_dma_s2mm
   assign idle_o    = quiet_o && !cur_valid_q;
 
   assert property (@(posedge clk_i) disable iff (!rst_ni)
-    bvalid_i |-> writes_out && (begun_valid || (fail_q != '0)))
+    bvalid_q |-> writes_out && (begun_valid || (fail_q != '0)))
     else $error("a write response without a write");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    awvalid_o && !awready_i |=> awvalid_o && $stable({awaddr_o, awlen_o}))
-    else $error("AW changed before AWREADY");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    wvalid_o && !wready_i |=> wvalid_o && $stable({wdata_o, wstrb_o, wlast_o}))
-    else $error("W changed before WREADY");
   assert property (@(posedge clk_i) disable iff (!rst_ni)
     room_q <= RoomBits'(FifoDepth)) else $error("room in the data FIFO lost count");
 
