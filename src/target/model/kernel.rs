@@ -15,16 +15,8 @@ use crate::regs::job::{
 };
 use crate::regs::kernel as reg;
 
-/// Weight bytes that a thread takes at a time: few enough that the threads end together, enough
-/// that taking them costs nothing.
-const PART_BYTES: usize = 16 << 10;
-
 /// Where the counters end: the last one has 8 bytes as all have.
 const COUNTERS_END: u32 = reg::JOBS + 8;
-
-fn rows_together(row_bytes: usize) -> usize {
-    (PART_BYTES / row_bytes).max(1)
-}
 
 /// A job that passed the checks of its header.
 struct Job {
@@ -50,6 +42,40 @@ impl Job {
     /// Bytes of the packet.
     fn len(&self) -> u64 {
         self.weights_at() as u64 + self.rows as u64 * self.row_bytes() as u64
+    }
+}
+
+/// The rows of a job that no thread has taken yet.
+struct Parts<'a> {
+    weights: &'a [u8],
+    results: &'a mut [f32],
+    row_bytes: usize,
+    cols: usize,
+    threads: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// Fewest and most weight bytes, times columns, that a thread takes at a time: enough that taking them costs
+    /// nothing, few enough that the threads end together even if one is held up.
+    const LEAST: usize = 1 << 12;
+    const MOST: usize = 1 << 18;
+
+    /// Some of the rows that are left, fewer and fewer; `None` when there are none.
+    fn take(&mut self) -> Option<(&'a [u8], &'a mut [f32])> {
+        let left = self.results.len() / self.cols;
+        if left == 0 {
+            return None;
+        }
+        let work = self.row_bytes * self.cols;
+        let rows = (left / (2 * self.threads))
+            .clamp(Self::LEAST.div_ceil(work), Self::MOST.div_ceil(work))
+            .min(left);
+        let (weights, rest) = self.weights.split_at(rows * self.row_bytes);
+        self.weights = rest;
+        let results = std::mem::take(&mut self.results);
+        let (results, rest) = results.split_at_mut(rows * self.cols);
+        self.results = rest;
+        Some((weights, results))
     }
 }
 
@@ -324,10 +350,15 @@ impl Kernel {
         let results = &mut self.answer.results;
         results.resize(job.rows * job.cols, 0.0);
 
-        let rows = rows_together(row_bytes);
-        let parts = (weights.chunks(rows * row_bytes)).zip(results.chunks_mut(rows * job.cols));
+        let parts = Parts {
+            weights: &weights,
+            results,
+            row_bytes,
+            cols: job.cols,
+            threads: self.config.threads,
+        };
         let parts = Mutex::new(parts);
-        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = || parts.lock().unwrap_or_else(PoisonError::into_inner).take();
         let nonfinite = AtomicBool::new(false);
         let dot = &self.dot;
         self.pool.run(&|| {

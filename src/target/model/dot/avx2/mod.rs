@@ -26,6 +26,9 @@ const BLOCKS: usize = 8;
 /// memory's latency lets through meanwhile.
 const PREFETCH: usize = 2048;
 
+/// Columns that a group's weights meet once they are in registers.
+const TILE: usize = 4;
+
 /// A weight type's part in the dot product.
 ///
 /// # Safety
@@ -100,50 +103,113 @@ impl Columns {
 
     #[target_feature(enable = "avx2,fma,f16c")]
     unsafe fn run_supported<K: Kernel>(&self, rows: &[u8], row_bytes: usize, out: &mut [f32]) {
+        let tiled = self.len() / TILE * TILE;
+        // SAFETY: the caller's promise.
+        unsafe {
+            for first in (0..tiled).step_by(TILE) {
+                self.run_tile::<K>(first, rows, row_bytes, out);
+            }
+            for column in tiled..self.len() {
+                self.run_column::<K>(column, rows, row_bytes, out);
+            }
+        }
+    }
+
+    /// Writes the results of column `n`.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn run_column<K: Kernel>(
+        &self,
+        n: usize,
+        rows: &[u8],
+        row_bytes: usize,
+        out: &mut [f32],
+    ) {
+        let (column, finite) = (self.column(n), self.is_finite(n));
         let results = out.chunks_exact_mut(self.len());
         for (row, out) in rows.chunks_exact(row_bytes).zip(results) {
-            for (column, out) in out.iter_mut().enumerate() {
-                let sum = unsafe { row_sum::<K>(row, self.column(column)) };
-                *out = sum.round(self.is_finite(column));
+            let mut sum = [Sum::ZERO];
+            let groups = row.chunks_exact(K::BLOCK_BYTES * K::BLOCKS);
+            let tail = groups.remainder();
+            // SAFETY: the caller's promise.
+            unsafe {
+                for (bytes, x) in groups.zip(column) {
+                    lanes::prefetch(bytes, PREFETCH);
+                    add_group::<K, BLOCKS, 1>(bytes, [x], &mut sum);
+                }
+                if let (false, Some(x)) = (tail.is_empty(), column.last()) {
+                    add_tail::<K, 1>(tail, [x], &mut sum);
+                }
+            }
+            out[n] = sum[0].round(finite);
+        }
+    }
+
+    /// Writes the results of columns `first..first + TILE`.
+    #[target_feature(enable = "avx2,fma,f16c")]
+    unsafe fn run_tile<K: Kernel>(
+        &self,
+        first: usize,
+        rows: &[u8],
+        row_bytes: usize,
+        out: &mut [f32],
+    ) {
+        let columns: [&[Group]; TILE] = std::array::from_fn(|c| self.column(first + c));
+        let results = out.chunks_exact_mut(self.len());
+        for (row, out) in rows.chunks_exact(row_bytes).zip(results) {
+            let mut sums = [Sum::ZERO; TILE];
+            let groups = row.chunks_exact(K::BLOCK_BYTES * K::BLOCKS);
+            let (tail, whole) = (groups.remainder(), groups.len());
+            // SAFETY: the caller's promise.
+            unsafe {
+                for (g, bytes) in groups.enumerate() {
+                    add_group::<K, BLOCKS, TILE>(bytes, columns.map(|c| &c[g]), &mut sums);
+                }
+                if !tail.is_empty() {
+                    add_tail::<K, TILE>(tail, columns.map(|c| &c[whole]), &mut sums);
+                }
+            }
+            for (c, sum) in sums.iter().enumerate() {
+                out[first + c] = sum.round(self.is_finite(first + c));
             }
         }
     }
 }
 
+/// Adds the products of a group's `N` blocks with one group of each of `C` columns.
 #[inline]
 #[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn row_sum<K: Kernel>(row: &[u8], column: &[Group]) -> Sum {
-    let mut sum = Sum::new();
-    let groups = row.chunks_exact(K::BLOCK_BYTES * K::BLOCKS);
-    let tail = groups.remainder();
-    for (bytes, x) in groups.zip(column) {
-        lanes::prefetch(bytes, PREFETCH);
-        unsafe {
-            let weights = K::load::<BLOCKS>(bytes);
-            K::dot::<BLOCKS>(&weights, x, &mut sum);
-        }
-    }
-    if let (false, Some(x)) = (tail.is_empty(), column.last()) {
-        unsafe {
-            match tail.len() / K::BLOCK_BYTES {
-                1 => add_tail::<K, 1>(tail, x, &mut sum),
-                2 => add_tail::<K, 2>(tail, x, &mut sum),
-                3 => add_tail::<K, 3>(tail, x, &mut sum),
-                4 => add_tail::<K, 4>(tail, x, &mut sum),
-                5 => add_tail::<K, 5>(tail, x, &mut sum),
-                6 => add_tail::<K, 6>(tail, x, &mut sum),
-                _ => add_tail::<K, 7>(tail, x, &mut sum),
-            }
-        }
-    }
-    sum
-}
-
-#[inline]
-#[target_feature(enable = "avx2,fma,f16c")]
-unsafe fn add_tail<K: Kernel, const N: usize>(bytes: &[u8], x: &Group, sum: &mut Sum) {
+unsafe fn add_group<K: Kernel, const N: usize, const C: usize>(
+    bytes: &[u8],
+    columns: [&Group; C],
+    sums: &mut [Sum; C],
+) {
+    // SAFETY: the caller's promise.
     unsafe {
         let weights = K::load::<N>(bytes);
-        K::dot::<N>(&weights, x, sum);
+        for (x, sum) in columns.into_iter().zip(sums) {
+            K::dot::<N>(&weights, x, sum);
+        }
+    }
+}
+
+/// As [`add_group`], of the fewer blocks at a row's end.
+#[inline]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn add_tail<K: Kernel, const C: usize>(
+    bytes: &[u8],
+    columns: [&Group; C],
+    sums: &mut [Sum; C],
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match bytes.len() / K::BLOCK_BYTES {
+            1 => add_group::<K, 1, C>(bytes, columns, sums),
+            2 => add_group::<K, 2, C>(bytes, columns, sums),
+            3 => add_group::<K, 3, C>(bytes, columns, sums),
+            4 => add_group::<K, 4, C>(bytes, columns, sums),
+            5 => add_group::<K, 5, C>(bytes, columns, sums),
+            6 => add_group::<K, 6, C>(bytes, columns, sums),
+            _ => add_group::<K, 7, C>(bytes, columns, sums),
+        }
     }
 }

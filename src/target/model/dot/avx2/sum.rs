@@ -18,6 +18,7 @@ pub const LARGEST_TERM: f64 = (1u64 << 51) as f64;
 ///
 /// With a k of at most 65536, 512 terms fall to a lane: |high| stays below 2^60 a lane and 2^62 in
 /// all, |low| below 2^58 in all (2^59 where a term is two).
+#[derive(Clone, Copy)]
 pub struct Sum {
     high: __m256i,
     low: __m256i,
@@ -28,16 +29,13 @@ pub struct Sum {
 }
 
 impl Sum {
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub fn new() -> Sum {
-        Sum {
-            high: _mm256_setzero_si256(),
-            low: _mm256_setzero_si256(),
-            terms: 0,
-            bad: _mm256_setzero_ps(),
-        }
-    }
+    pub const ZERO: Sum = Sum {
+        // SAFETY: of all bits 0, these are registers of zeros.
+        high: unsafe { std::mem::zeroed() },
+        low: unsafe { std::mem::zeroed() },
+        terms: 0,
+        bad: unsafe { std::mem::zeroed() },
+    };
 
     /// Makes the result NaN if one of these scales of weights is not finite.
     #[inline]
@@ -80,7 +78,7 @@ impl Sum {
     /// The sum as fp32, rounded once.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub fn round(self, column_is_finite: bool) -> f32 {
+    pub fn round(&self, column_is_finite: bool) -> f32 {
         let bad = _mm256_movemask_ps(_mm256_cmp_ps::<_CMP_UNORD_Q>(self.bad, self.bad));
         if bad != 0 || !column_is_finite {
             return NAN;
