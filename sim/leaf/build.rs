@@ -1,0 +1,197 @@
+//! Verilates the leaf modules, each by itself, and compiles them behind one C++ interface.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::{Command, exit},
+};
+
+/// A model in this crate: the name a testbench asks for, the module, its parameters, and registers
+/// that a testbench may set as if they were inputs, with their widths.
+struct Model {
+    name: &'static str,
+    module: &'static str,
+    parameters: &'static [(&'static str, u32)],
+    registers: &'static [(&'static str, u32)],
+}
+
+/// A model named as its module, with the module's own parameters.
+const fn plain(module: &'static str) -> Model {
+    with(module, module, &[])
+}
+
+const fn with(
+    name: &'static str,
+    module: &'static str,
+    parameters: &'static [(&'static str, u32)],
+) -> Model {
+    Model {
+        name,
+        module,
+        parameters,
+        registers: &[],
+    }
+}
+
+/// One line a model.
+#[rustfmt::skip]
+const MODELS: &[Model] = &[
+    plain("ws_round"),
+];
+
+const PACKAGES: [&str; 3] = ["ws_pkg.sv", "kernel/ws_kernel_pkg.sv", "dma/ws_dma_pkg.sv"];
+const FOLDERS: [&str; 3] = [".", "kernel", "dma"];
+
+fn main() {
+    if let Err(message) = build() {
+        println!("cargo::error={message}");
+        exit(1);
+    }
+}
+
+fn build() -> Result<(), String> {
+    let here = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap());
+    let out = PathBuf::from(env::var("OUT_DIR").unwrap());
+    let rtl = here.join("../../rtl");
+    for path in ["build.rs", "cpp", "src/bridge.rs", "../../rtl"] {
+        println!("cargo::rerun-if-changed={path}");
+    }
+
+    let mut cc = cxx_build::bridge("src/bridge.rs");
+    configure(&mut cc, &here)?;
+    cc.include(&out).file(here.join("cpp/model.cpp"));
+    let template = read(&here.join("cpp/leaf.cpp.in"))?;
+    let mut list = String::new();
+    for model in MODELS {
+        let folder = out.join(model.name);
+        verilate(model, &rtl, &folder)?;
+        let source = out.join(format!("{}.cpp", model.name));
+        write(&source, &wrapper(model, &folder, &template)?)?;
+        cc.file(source);
+        list += &format!("WS_LEAF({})\n", model.name);
+    }
+    write(&out.join("models.inc"), &list)?;
+    cc.try_compile("weightstream_leaf")
+        .map_err(|e| format!("cannot compile the models: {e}"))
+}
+
+/// What the runtime's crate found out (see `../verilated/build.rs`).
+fn runtime(name: &str) -> Result<String, String> {
+    let name = format!("DEP_WEIGHTSTREAM_VERILATED_{name}");
+    env::var(&name).map_err(|_| format!("{name} is not set: weightstream-verilated was not built"))
+}
+
+fn configure(cc: &mut cc::Build, here: &Path) -> Result<(), String> {
+    let include = runtime("INCLUDE")?;
+    let hooks = env::split_paths(&include)
+        .map(|dir| dir.join("hooks.h"))
+        .find(|file| file.is_file())
+        .ok_or("hooks.h of weightstream-verilated is not there")?;
+    cc.std("c++17").warnings(false).opt_level(1).debug(false);
+    cc.includes(env::split_paths(&include))
+        .include(here.join("cpp"));
+    cc.flag("-include").flag(hooks);
+    for define in runtime("DEFINES")?.split(' ') {
+        let (name, value) = define.split_once('=').unwrap_or((define, "1"));
+        cc.define(name, value);
+    }
+    Ok(())
+}
+
+fn verilate(model: &Model, rtl: &Path, folder: &Path) -> Result<(), String> {
+    // Files of an earlier run that this one does not make must not be compiled.
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    let mut command = Command::new(runtime("VERILATOR")?);
+    command.args(["--cc", "--assert", "-O3", "-Wno-fatal"]);
+    command.args(["--x-assign", "unique", "--x-initial", "unique"]);
+    command.args(["--top-module", model.module, "--prefix"]);
+    command
+        .arg(format!("V{}", model.name))
+        .arg("-Mdir")
+        .arg(folder);
+    for (name, value) in model.parameters {
+        command.arg(format!("-G{name}={value}"));
+    }
+    if !model.registers.is_empty() {
+        command.arg("--public-flat-rw");
+    }
+    for path in FOLDERS {
+        command.arg("-y").arg(rtl.join(path));
+    }
+    command.arg(rtl.join("lint.vlt"));
+    command.args(PACKAGES.map(|file| rtl.join(file)));
+    command.arg(format!("{}.sv", model.module));
+    let output = command
+        .output()
+        .map_err(|e| format!("cannot run {:?}: {e}", command.get_program()))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        return Err(format!(
+            "Verilator refuses {}:\\n{}",
+            model.name,
+            text.replace('\n', "\\n")
+        ));
+    }
+    for line in text.lines().filter(|l| l.starts_with("%Warning")) {
+        println!("cargo::warning={}: {line}", model.name);
+    }
+    Ok(())
+}
+
+/// The C++ that holds the model and names its ports.
+fn wrapper(model: &Model, folder: &Path, template: &str) -> Result<String, String> {
+    let mut sources: Vec<PathBuf> = fs::read_dir(folder)
+        .map_err(|e| format!("{}: {e}", folder.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "cpp"))
+        .collect();
+    sources.sort();
+    let sources: Vec<String> = sources
+        .iter()
+        .map(|path| format!("#include {path:?}"))
+        .collect();
+
+    let header = read(&folder.join(format!("V{}.h", model.name)))?;
+    let mut slots: Vec<String> = header.lines().filter_map(slot).collect();
+    if slots.is_empty() {
+        return Err(format!("{}: no ports in Verilator's header", model.name));
+    }
+    for (register, width) in model.registers {
+        slots.push(format!(
+            r#"{{"{register}", {width}, true, &top_->rootp->{}__DOT__{register}}},"#,
+            model.module
+        ));
+    }
+    Ok(template
+        .replace("@SOURCES@", &sources.join("\n"))
+        .replace("@SLOTS@", &slots.join("\n"))
+        .replace("@NAME@", model.name)
+        .replace("@TOP@", model.module))
+}
+
+/// `VL_IN8(&name,msb,lsb);` and its like, as an entry of the table of ports.
+fn slot(line: &str) -> Option<String> {
+    let (kind, rest) = line.trim().strip_prefix("VL_")?.split_once("(&")?;
+    let input = kind.starts_with("IN");
+    if !input && !kind.starts_with("OUT") {
+        return None;
+    }
+    let mut fields = rest.split(')').next()?.split(',');
+    let name = fields.next()?;
+    let msb: u32 = fields.next()?.parse().ok()?;
+    let lsb: u32 = fields.next()?.parse().ok()?;
+    let width = msb - lsb + 1;
+    Some(format!(
+        r#"            {{"{name}", {width}, {input}, &top_->{name}}},"#
+    ))
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
