@@ -36,7 +36,43 @@ const fn with(
 /// One line a model.
 #[rustfmt::skip]
 const MODELS: &[Model] = &[
+    // Kernel.
+    with("ws_realign_8", "ws_realign", &[("BusBytes", 8), ("ExtBytes", 34), ("UserWidth", 8)]),
+    with("ws_realign_16", "ws_realign", &[("BusBytes", 16), ("ExtBytes", 34), ("UserWidth", 8)]),
+    with("ws_realign_64", "ws_realign", &[("BusBytes", 64), ("ExtBytes", 96), ("UserWidth", 8)]),
+    with("ws_decode_lane0of1", "ws_decode", &[("ExtBytes", 34), ("Lanes", 1), ("Lane", 0)]),
+    with("ws_decode_lane1of2", "ws_decode", &[("ExtBytes", 48), ("Lanes", 2), ("Lane", 1)]),
+    with("ws_decode_lane3of4", "ws_decode", &[("ExtBytes", 96), ("Lanes", 4), ("Lane", 3)]),
+    plain("ws_act_bank"),
+    plain("ws_dot"),
+    plain("ws_scale"),
+    with("ws_mul_shift_20", "ws_mul_shift", &[("ValueWidth", 20)]),
+    with("ws_mul_shift_26", "ws_mul_shift", &[("ValueWidth", 26)]),
+    with("ws_acc_1", "ws_acc", &[("Lanes", 1), ("MaxCols", 1)]),
+    with("ws_acc_2", "ws_acc", &[("Lanes", 2), ("MaxCols", 4)]),
+    with("ws_acc_4", "ws_acc", &[("Lanes", 4), ("MaxCols", 5)]),
     plain("ws_round"),
+    plain("ws_footer"),
+    with("ws_result_8", "ws_result", &[("BusBytes", 8), ("Depth", 8)]),
+    with("ws_result_16", "ws_result", &[("BusBytes", 16), ("Depth", 64)]),
+    with("ws_result_64", "ws_result", &[("BusBytes", 64), ("Depth", 16)]),
+    with("ws_job_header_8", "ws_job_header", &[("BusBytes", 8), ("MaxCols", 4), ("MaxK", 4096)]),
+    with("ws_job_header_16", "ws_job_header", &[("BusBytes", 16), ("MaxCols", 4), ("MaxK", 4096)]),
+    with("ws_job_header_64", "ws_job_header", &[("BusBytes", 64), ("MaxCols", 4), ("MaxK", 4096)]),
+    plain("ws_kernel_csr"),
+    Model { registers: &[("count_q", 64)], ..plain("ws_counter64") },
+    // DMA engine.
+    with("ws_dma_mm2s_64", "ws_dma_mm2s", &[("BusWidth", 64), ("MaxBurst", 8), ("FifoDepth", 16)]),
+    with("ws_dma_mm2s_128", "ws_dma_mm2s", &[("BusWidth", 128)]),
+    with("ws_dma_mm2s_512", "ws_dma_mm2s", &[("BusWidth", 512)]),
+    with("ws_dma_s2mm_64", "ws_dma_s2mm", &[("BusWidth", 64), ("MaxBurst", 4), ("FifoDepth", 8)]),
+    with("ws_dma_s2mm_128", "ws_dma_s2mm", &[("BusWidth", 128)]),
+    with("ws_dma_s2mm_512", "ws_dma_s2mm", &[("BusWidth", 512)]),
+    plain("ws_dma_chan_regs"),
+    plain("ws_dma_irq"),
+    with("ws_dma_fifo", "ws_dma_fifo", &[("Width", 8), ("Depth", 4)]),
+    with("ws_dma_ram_fifo", "ws_dma_ram_fifo", &[("Width", 8), ("Depth", 4)]),
+    plain("ws_axil_demux"),
 ];
 
 const PACKAGES: [&str; 3] = ["ws_pkg.sv", "kernel/ws_kernel_pkg.sv", "dma/ws_dma_pkg.sv"];

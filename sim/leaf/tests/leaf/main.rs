@@ -1,4 +1,15 @@
 //! Testbenches of the leaf modules, one file a module: random stimulus against a few lines of
 //! reference, which are written from `docs/` and the formats alone.
 
+mod fp16;
+mod ws_acc;
+mod ws_act_bank;
+mod ws_counter64;
+mod ws_decode;
+mod ws_dot;
+mod ws_footer;
+mod ws_job_header;
+mod ws_mul_shift;
+mod ws_result;
 mod ws_round;
+mod ws_scale;

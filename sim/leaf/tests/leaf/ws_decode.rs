@@ -1,0 +1,202 @@
+//! The ten block decoders, through the module that picks a lane's share of a group.
+
+use proptest::prelude::*;
+use weightstream_leaf::{Bits, Leaf};
+
+use crate::fp16::{any_bits, fixed};
+
+/// A weight type: ggml's number, bytes in a block, where its fp16 fields lie, and its weights.
+#[derive(Clone, Copy)]
+struct Format {
+    name: &'static str,
+    number: u64,
+    bytes: usize,
+    scales: &'static [usize],
+    /// Weight `i` of a block as its factors of `d` and of `m`.
+    weight: fn(&[u8], usize) -> (i128, i128),
+}
+
+impl std::fmt::Debug for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// The formats as ggml defines them (`ggml-common.h`, `dequantize_row_*`), weight by weight.
+#[rustfmt::skip]
+const FORMATS: [Format; 10] = [
+    Format { name: "Q4_0", number: 2, bytes: 18, scales: &[0], weight: |b, i| (nibble(&b[2..], i) - 8, 0) },
+    Format { name: "Q4_1", number: 3, bytes: 20, scales: &[0, 2], weight: |b, i| (nibble(&b[4..], i), 1) },
+    Format { name: "Q5_0", number: 6, bytes: 22, scales: &[0],
+        weight: |b, i| (nibble(&b[6..], i) + 16 * bits(b[2 + i / 8], i % 8, 1) - 16, 0) },
+    Format { name: "Q5_1", number: 7, bytes: 24, scales: &[0, 2],
+        weight: |b, i| (nibble(&b[8..], i) + 16 * bits(b[4 + i / 8], i % 8, 1), 1) },
+    Format { name: "Q8_0", number: 8, bytes: 34, scales: &[0], weight: |b, i| (i128::from(b[2 + i] as i8), 0) },
+    Format { name: "Q2_K", number: 10, bytes: 84, scales: &[80, 82], weight: |b, i| {
+        let q = bits(b[16 + 32 * (i / 128) + i % 32], 2 * (i % 128 / 32), 2);
+        (q * bits(b[i / 16], 0, 4), -bits(b[i / 16], 4, 4))
+    } },
+    Format { name: "Q3_K", number: 11, bytes: 110, scales: &[108], weight: |b, i| {
+        let low = bits(b[32 + 32 * (i / 128) + i % 32], 2 * (i % 128 / 32), 2);
+        let q = low - 4 * (1 - bits(b[i % 32], i / 32, 1));
+        let j = i / 16;
+        let scale = bits(b[96 + j % 8], 4 * (j / 8), 4) + 16 * bits(b[104 + j % 4], 2 * (j / 4), 2);
+        (q * (scale - 32), 0)
+    } },
+    Format { name: "Q4_K", number: 12, bytes: 144, scales: &[0, 2], weight: |b, i| {
+        let (scale, minimum) = scale_min(&b[4..16], i / 32);
+        (bits(b[16 + 32 * (i / 64) + i % 32], 4 * (i % 64 / 32), 4) * scale, -minimum)
+    } },
+    Format { name: "Q5_K", number: 13, bytes: 176, scales: &[0, 2], weight: |b, i| {
+        let (scale, minimum) = scale_min(&b[4..16], i / 32);
+        let low = bits(b[48 + 32 * (i / 64) + i % 32], 4 * (i % 64 / 32), 4);
+        ((low + 16 * bits(b[16 + i % 32], i / 32, 1)) * scale, -minimum)
+    } },
+    Format { name: "Q6_K", number: 14, bytes: 210, scales: &[208], weight: |b, i| {
+        let j = i % 128 / 32;
+        let low = bits(b[64 * (i / 128) + 32 * (j % 2) + i % 32], 4 * (j / 2), 4);
+        let high = bits(b[128 + 32 * (i / 128) + i % 32], 2 * j, 2);
+        ((low + 16 * high - 32) * i128::from(b[192 + i / 16] as i8), 0)
+    } },
+];
+
+fn bits(byte: u8, low: usize, width: usize) -> i128 {
+    i128::from(byte >> low) & ((1 << width) - 1)
+}
+
+/// Of 16 bytes: weights 0 to 15 in the low nibbles, 16 to 31 in the high ones.
+fn nibble(bytes: &[u8], i: usize) -> i128 {
+    bits(bytes[i % 16], 4 * (i / 16), 4)
+}
+
+/// ggml's `get_scale_min_k4`.
+fn scale_min(b: &[u8], j: usize) -> (i128, i128) {
+    if j < 4 {
+        return (bits(b[j], 0, 6), bits(b[j + 4], 0, 6));
+    }
+    (
+        bits(b[j + 4], 0, 4) + 16 * bits(b[j - 4], 6, 2),
+        bits(b[j + 4], 4, 4) + 16 * bits(b[j], 6, 2),
+    )
+}
+
+/// A lane of the kernel.
+#[derive(Debug, Clone, Copy)]
+struct Lane {
+    module: &'static str,
+    /// Bytes that the realignment takes at once: whole blocks of 32 weights.
+    extract: usize,
+    lanes: usize,
+    lane: usize,
+}
+
+impl Lane {
+    /// Where the lane's block lies in the group, and its first weight in that block.
+    fn share(&self, format: &Format, step: usize) -> (usize, usize) {
+        if format.bytes > self.extract || format.bytes > 34 {
+            return (0, 32 * (step * self.lanes + self.lane));
+        }
+        let fit = [4, 2, 1]
+            .into_iter()
+            .find(|n| *n <= self.lanes && n * format.bytes <= self.extract);
+        (self.lane % fit.unwrap_or(1) * format.bytes, 0)
+    }
+}
+
+/// A group of random bytes whose fp16 fields, where the lane looks, are often odd numbers.
+fn check(
+    lane: Lane,
+    format: Format,
+    mut group: Vec<u8>,
+    step: usize,
+    scales: [u16; 2],
+) -> Result<(), TestCaseError> {
+    let (at, first) = lane.share(&format, step);
+    let block = &mut group[at..at + format.bytes];
+    for (&offset, scale) in format.scales.iter().zip(scales) {
+        block[offset..offset + 2].copy_from_slice(&scale.to_le_bytes());
+    }
+    let block = block.to_vec();
+
+    let mut leaf = Leaf::new(lane.module)?;
+    group.resize(leaf.width("group_i")? / 8, 0);
+    leaf.set_bits("group_i", &Bits::from_bytes(&group))?;
+    leaf.set("type_i", format.number)?;
+    leaf.set("step_i", step as u64)?;
+    leaf.eval()?;
+
+    // dec_t: 32 q, d, m, and for each half of 16 a scale and a minimum.
+    let dec = leaf.get_bits("dec_o")?;
+    let d = fixed(dec.field(256, 16) as u16);
+    let m = fixed(dec.field(272, 16) as u16);
+    for i in 0..32 {
+        let (scale, minimum) = match i / 16 {
+            0 => (dec.signed(288, 8), dec.field(304, 6) as i128),
+            _ => (dec.signed(296, 8), dec.field(310, 6) as i128),
+        };
+        let decoded = dec.signed(8 * i, 8) * scale * d + minimum * m;
+
+        let (of_d, of_m) = (format.weight)(&block, first + i);
+        let field = |n: usize| {
+            format
+                .scales
+                .get(n)
+                .map_or(0, |&o| fixed(u16::from_le_bytes([block[o], block[o + 1]])))
+        };
+        let expected = of_d * field(0) + of_m * field(1);
+        prop_assert_eq!(decoded, expected, "{} weight {}", format.name, first + i);
+    }
+    Ok(())
+}
+
+fn inputs(steps: usize) -> impl Strategy<Value = (Format, Vec<u8>, usize, [u16; 2])> {
+    (
+        prop::sample::select(FORMATS.to_vec()),
+        prop::collection::vec(any::<u8>(), 34 * 7),
+        0..steps,
+        [any_bits(), any_bits()],
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn the_only_lane((format, group, step, scales) in inputs(8)) {
+        let lane = Lane { module: "ws_decode_lane0of1", extract: 34, lanes: 1, lane: 0 };
+        check(lane, format, group, step, scales)?;
+    }
+
+    #[test]
+    fn second_of_two_lanes((format, group, step, scales) in inputs(4)) {
+        let lane = Lane { module: "ws_decode_lane1of2", extract: 48, lanes: 2, lane: 1 };
+        check(lane, format, group, step, scales)?;
+    }
+
+    #[test]
+    fn last_of_four_lanes((format, group, step, scales) in inputs(2)) {
+        let lane = Lane { module: "ws_decode_lane3of4", extract: 96, lanes: 4, lane: 3 };
+        check(lane, format, group, step, scales)?;
+    }
+}
+
+/// Each weight of each format depends on its own bits: a group of one bit set, for every bit.
+#[test]
+fn every_bit() {
+    let lane = Lane {
+        module: "ws_decode_lane0of1",
+        extract: 34,
+        lanes: 1,
+        lane: 0,
+    };
+    for format in FORMATS {
+        let steps = if format.bytes > 34 { 8 } else { 1 };
+        for bit in 0..8 * format.bytes {
+            for step in 0..steps {
+                let mut group = vec![0; 34 * 7];
+                group[bit / 8] |= 1 << (bit % 8);
+                check(lane, format, group, step, [0x3C00; 2]).unwrap();
+            }
+        }
+    }
+}
