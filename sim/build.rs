@@ -14,10 +14,19 @@ struct Config {
     blocks_per_cycle: u32,
 }
 
-/// One line a configuration, the default one first.
+/// One line a configuration: the default one.
 #[rustfmt::skip]
-const CONFIGS: &[Config] = &[
+const DEFAULT_CONFIGS: &[Config] = &[
     Config { name: "w128b1", files: "weightstream.f", bus_width: 128, blocks_per_cycle: 1 },
+];
+
+/// The spread of parameters that the feature `configs` adds.
+#[rustfmt::skip]
+const MORE_CONFIGS: &[Config] = &[
+    Config { name: "w64b1", files: "weightstream.f", bus_width: 64, blocks_per_cycle: 1 },
+    Config { name: "w128b2", files: "weightstream.f", bus_width: 128, blocks_per_cycle: 2 },
+    Config { name: "w256b2", files: "weightstream.f", bus_width: 256, blocks_per_cycle: 2 },
+    Config { name: "w512b4", files: "weightstream.f", bus_width: 512, blocks_per_cycle: 4 },
 ];
 
 /// With a loop in place of the kernel, for the DMA engine's own tests.
@@ -48,7 +57,10 @@ fn build() -> Result<(), String> {
     }
 
     let testbench = env::var_os("CARGO_FEATURE_TESTBENCH").is_some();
-    let mut configs: Vec<&Config> = CONFIGS.iter().collect();
+    let mut configs: Vec<&Config> = DEFAULT_CONFIGS.iter().collect();
+    if env::var_os("CARGO_FEATURE_CONFIGS").is_some() {
+        configs.extend(MORE_CONFIGS);
+    }
     if testbench {
         configs.extend(TESTBENCH_CONFIGS);
     }

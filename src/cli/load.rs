@@ -22,7 +22,7 @@ pub struct Args {
     /// The model.
     #[arg(short, long, value_name = "MODEL.gguf")]
     model: PathBuf,
-    /// Target to load for: model or rtl.
+    /// Target to load for: model, rtl or rtl:CONFIGURATION.
     #[arg(short, long, value_name = "T", default_value_t = TargetSpec::Model)]
     target: TargetSpec,
     /// Compare what the device would read with the file, by SHA-256 of each tensor.

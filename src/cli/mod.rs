@@ -10,6 +10,7 @@ mod run;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use weightstream::target::TargetSpec;
 
 /// Streams GGUF weights from DMA buffers through a dot-product kernel: on Verilated RTL, on a
 /// behavioural model, or on a board.
@@ -29,6 +30,8 @@ enum Command {
     Run(run::Args),
     Regress(regress::Args),
     Load(load::Args),
+    /// List the targets of this build.
+    Targets,
 }
 
 pub fn main() -> ExitCode {
@@ -48,6 +51,12 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Regress(args) => regress::run(args),
         Command::Load(args) => load::run(args),
+        Command::Targets => {
+            TargetSpec::built()
+                .iter()
+                .for_each(|target| println!("{target}"));
+            Ok(ExitCode::SUCCESS)
+        }
     };
     done.unwrap_or_else(|error| {
         eprintln!("error: {error:#}");

@@ -23,7 +23,8 @@ const SHOWN: usize = 4;
 /// Exit status: 0 all pass, 1 a difference or a failed job, 2 bad usage or a bad file.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// Target to replay on: model or rtl. May be repeated; the default is every one in this build.
+    /// Target to replay on: model, rtl or rtl:CONFIGURATION. May be repeated; the default is every one
+    /// in this build (`weightstream targets` lists them).
     #[arg(short, long, value_name = "T")]
     target: Vec<TargetSpec>,
     /// A vector file, or a folder of them.

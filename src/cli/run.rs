@@ -46,7 +46,7 @@ pub struct Args {
     /// Most tokens to generate.
     #[arg(short, long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     n_predict: u32,
-    /// Target for the matrix products: model or rtl.
+    /// Target for the matrix products: model, rtl or rtl:CONFIGURATION.
     #[arg(short, long, value_name = "T", default_value_t = TargetSpec::Model)]
     target: TargetSpec,
     /// Temperature of the draw; 0 takes the most likely token.

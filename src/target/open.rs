@@ -25,12 +25,16 @@ impl TargetSpec {
     /// All targets there are, as the command line spells them.
     pub const NAMES: [&str; 3] = ["model", "rtl", "rtl:CONFIGURATION"];
 
-    /// The targets of this build.
+    /// The targets of this build, each configuration of the RTL by itself.
     pub fn built() -> Vec<TargetSpec> {
-        match cfg!(feature = "rtl") {
-            true => vec![TargetSpec::Model, TargetSpec::Rtl(None)],
-            false => vec![TargetSpec::Model],
-        }
+        #[cfg(feature = "rtl")]
+        let configs = weightstream_sim::configs();
+        #[cfg(not(feature = "rtl"))]
+        let configs: Vec<String> = Vec::new();
+        let rtl = configs
+            .into_iter()
+            .map(|config| TargetSpec::Rtl(Some(config)));
+        std::iter::once(TargetSpec::Model).chain(rtl).collect()
     }
 }
 

@@ -38,10 +38,8 @@ impl RtlDevice {
             seed: options.seed,
             ..SimOptions::default()
         };
-        let config = match config {
-            Some(config) => config.to_owned(),
-            None => configs().into_iter().next().unwrap_or_default(),
-        };
+        let default = || configs().into_iter().next().unwrap_or_default();
+        let config = config.map_or_else(default, str::to_owned);
         // SAFETY: the memory lives as long as the simulation, and simulated cycles pass only in the
         // device's calls, in which the driver owns what it handed over.
         let mut sim = unsafe { Sim::new(&config, view, &sim_options) }?;
