@@ -1,5 +1,6 @@
 //! `weightstream run`.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
@@ -309,6 +310,7 @@ struct Report {
 #[derive(Serialize)]
 struct LeftWeight {
     name: String,
+    r#type: String,
     bytes: u64,
     reason: String,
 }
@@ -333,6 +335,7 @@ impl Report {
                 .into_iter()
                 .map(|(name, left)| LeftWeight {
                     name,
+                    r#type: left.type_name,
                     bytes: left.bytes,
                     reason: left.reason,
                 })
@@ -354,20 +357,16 @@ impl Report {
             megabytes(self.dma_bytes),
             self.load_seconds
         );
-        let left: u64 = self.weights_left_to_cpu.iter().map(|w| w.bytes).sum();
-        if left > 0 {
-            eprintln!(
-                "{} in {} weights of matrix products left to the CPU:",
-                megabytes(left),
-                self.weights_left_to_cpu.len()
-            );
-        }
+        let mut by_type: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
         for weight in &self.weights_left_to_cpu {
+            let (count, bytes) = by_type.entry(&weight.r#type).or_default();
+            *count += 1;
+            *bytes += weight.bytes;
+        }
+        for (name, (count, bytes)) in by_type {
             eprintln!(
-                "  {}, {}: {}",
-                weight.name,
-                megabytes(weight.bytes),
-                weight.reason
+                "left to the CPU: {count} weights in {name}, {}",
+                megabytes(bytes)
             );
         }
         eprintln!(

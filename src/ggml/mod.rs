@@ -63,6 +63,8 @@ unsafe impl Sync for Interfaces {}
 /// A weight of a matrix product that the kernel cannot take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftToCpu {
+    /// ggml's name of its type.
+    pub type_name: String,
     pub bytes: u64,
     /// What the kernel lacks.
     pub reason: String,

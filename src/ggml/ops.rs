@@ -95,7 +95,10 @@ impl Shared {
             let ty = weight_type(weights)?;
             let k = weights.ne[0] as usize;
             if !self.capabilities.supports(ty, k) {
-                return Err(format!("the kernel does not take {ty} with k {k}"));
+                return Err(match self.capabilities.types & ty.mask() {
+                    0 => "this kernel is built without its type".to_owned(),
+                    _ => format!("k {k} is beyond the kernel's {}", self.capabilities.max_k),
+                });
             }
             Ok(weights)
         });
@@ -130,18 +133,24 @@ impl Shared {
             b.usage == BUFFER_USAGE_WEIGHTS || (b.buft == self.buffer_type() && b.size == 0)
         });
         if is_weight && !weights.is_empty() {
-            let bytes = self.bytes_of(weights);
-            let left = LeftToCpu { bytes, reason };
+            let left = self.left_to_cpu(weights, reason);
             lock(&self.left_to_cpu).insert(weights.name(), left);
         }
     }
 
-    /// Bytes of a contiguous tensor of any type.
-    fn bytes_of(&self, tensor: &Tensor) -> u64 {
-        // SAFETY: ggml has traits for each type that a tensor can have.
-        let traits = unsafe { &*(self.api.get_type_traits)(tensor.type_) };
+    /// A contiguous tensor of any type as it is counted.
+    fn left_to_cpu(&self, tensor: &Tensor, reason: String) -> LeftToCpu {
+        // SAFETY: ggml has traits for each type that a tensor can have, with a static name.
+        let (traits, name) = unsafe {
+            let traits = &*(self.api.get_type_traits)(tensor.type_);
+            (traits, CStr::from_ptr(traits.type_name))
+        };
         let elements: i64 = tensor.ne.iter().product();
-        elements as u64 / traits.blck_size.max(1) as u64 * traits.type_size as u64
+        LeftToCpu {
+            type_name: name.to_string_lossy().into_owned(),
+            bytes: elements as u64 / traits.blck_size.max(1) as u64 * traits.type_size as u64,
+            reason,
+        }
     }
 
     /// Computes GET_ROWS: dequantises the rows that `op` names, on the CPU.
@@ -151,7 +160,7 @@ impl Shared {
     pub unsafe fn get_rows(&self, op: &Tensor) -> Result<(), String> {
         let weights = check_get_rows(op)?;
         let ids = op.source(1)?;
-        // SAFETY: as in `bytes_of`.
+        // SAFETY: as in `left_to_cpu`.
         let to_float = unsafe { &*(self.api.get_type_traits)(weights.type_) }
             .to_float
             .ok_or("ggml cannot dequantise this type")?;
@@ -183,8 +192,7 @@ fn row_index(id: i32, rows: i64) -> Result<usize, String> {
 
 /// The weight type of a tensor whose rows are whole blocks without gaps.
 fn weight_type(weights: &Tensor) -> Result<WeightType, String> {
-    let ty = WeightType::from_ggml(weights.type_)
-        .ok_or_else(|| format!("ggml's type {} is not one of the kernel's", weights.type_))?;
+    let ty = WeightType::from_ggml(weights.type_).ok_or("its type is not one of the kernel's")?;
     let [k, rows, ..] = weights.ne;
     if weights.nb[0] != ty.block_bytes() || ty.row_bytes(k as usize) != Some(weights.nb[1]) {
         return Err("its rows are not whole blocks one after the other".into());

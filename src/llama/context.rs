@@ -82,10 +82,12 @@ impl<'m> Context<'m> {
             threads_batch,
             ..
         } = self.options;
-        let batch = ThreadPool::new(threads_batch)?;
+        // Threads that wait in a loop would take the cores from what computes the products.
+        let spin = self.backend.is_none();
+        let batch = ThreadPool::new(threads_batch, spin)?;
         let single = match threads == threads_batch {
             true => None,
-            false => Some(ThreadPool::new(threads)?),
+            false => Some(ThreadPool::new(threads, spin)?),
         };
         let of_single = single.as_ref().unwrap_or(&batch).0.as_ptr();
         // SAFETY: all are live, and the pools outlive the context.
@@ -200,10 +202,14 @@ impl Drop for Context<'_> {
 struct ThreadPool(NonNull<sys::ggml_threadpool>);
 
 impl ThreadPool {
-    fn new(threads: usize) -> Result<ThreadPool, LlamaError> {
+    /// `spin`: between two graphs the threads look for work, as is ggml's default, and do not sleep.
+    fn new(threads: usize, spin: bool) -> Result<ThreadPool, LlamaError> {
         // SAFETY: returns a struct by value, which the second call only reads.
         let pool = unsafe {
             let mut params = sys::ggml_threadpool_params_default(threads as i32);
+            if !spin {
+                params.poll = 0;
+            }
             sys::ggml_threadpool_new(&mut params)
         };
         NonNull::new(pool)
