@@ -172,9 +172,32 @@ struct Phase {
     seconds: f64,
     jobs: u64,
     /// On a cycle-accurate target.
-    cycles: Option<u64>,
-    mm2s_beats: Option<u64>,
-    simulator_seconds: Option<f64>,
+    simulated: Option<Simulated>,
+}
+
+/// What a cycle-accurate target did meanwhile.
+#[derive(Clone, Copy, Serialize)]
+struct Simulated {
+    /// Of the engine that took most.
+    cycles: u64,
+    /// Of all engines, on the bus that weights come in by.
+    mm2s_beats: u64,
+    /// The part of all engines' cycles that had such a beat.
+    bus_use: f64,
+    /// Simulated cycles a second of the simulator's own time.
+    cycles_per_second: f64,
+}
+
+impl Simulated {
+    fn between(start: Activity, end: Activity, engines: usize) -> Simulated {
+        let (cycles, mm2s_beats) = (end.cycles - start.cycles, end.mm2s_beats - start.mm2s_beats);
+        Simulated {
+            cycles,
+            mm2s_beats,
+            bus_use: mm2s_beats as f64 / (cycles.max(1) * engines as u64) as f64,
+            cycles_per_second: cycles as f64 / (end.seconds - start.seconds).max(1e-9),
+        }
+    }
 }
 
 /// Measures phases one after the other.
@@ -196,14 +219,13 @@ impl Meter {
     }
 
     fn stop(self, tokens: usize) -> Phase {
-        let since = self.activity.zip(self.backend.activity());
+        let simulated = self.activity.zip(self.backend.activity());
         Phase {
             tokens,
             seconds: self.start.elapsed().as_secs_f64(),
             jobs: self.backend.stats().jobs - self.jobs,
-            cycles: since.map(|(a, b)| b.cycles - a.cycles),
-            mm2s_beats: since.map(|(a, b)| b.mm2s_beats - a.mm2s_beats),
-            simulator_seconds: since.map(|(a, b)| b.seconds - a.seconds),
+            simulated: simulated
+                .map(|(start, end)| Simulated::between(start, end, self.backend.engines())),
         }
     }
 }
@@ -399,14 +421,13 @@ impl Phase {
             tokens / self.seconds,
             self.jobs as f64 / tokens
         );
-        let simulated = self.cycles.zip(self.mm2s_beats).zip(self.simulator_seconds);
-        if let Some(((cycles, beats), seconds)) = simulated {
+        if let Some(simulated) = self.simulated {
             eprintln!(
                 "  {:.0} cycles a token, {:.2} % of them with a beat on the weight bus; \
                  {:.3e} cycles/s, {:.2} s a token",
-                cycles as f64 / tokens,
-                100.0 * beats as f64 / cycles.max(1) as f64,
-                cycles as f64 / seconds.max(1e-9),
+                simulated.cycles as f64 / tokens,
+                100.0 * simulated.bus_use,
+                simulated.cycles_per_second,
                 self.seconds / tokens
             );
         }

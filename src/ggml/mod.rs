@@ -141,6 +141,11 @@ impl Registration {
         lock(&self.0.accelerator).stats()
     }
 
+    /// Engines that share the rows.
+    pub fn engines(self) -> usize {
+        lock(&self.0.accelerator).engines()
+    }
+
     /// What a cycle-accurate target did so far.
     pub fn activity(self) -> Option<Activity> {
         lock(&self.0.accelerator).activity()
