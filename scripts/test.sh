@@ -13,11 +13,11 @@ step() {
   times+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
 }
 
-vector_tests() {
+python_tests() {
   local venv=target/python
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
   "$venv/bin/pip" install -q --disable-pip-version-check -r vectors/requirements.txt
-  "$venv/bin/python" -m pytest -q vectors
+  "$venv/bin/python" -m pytest -q vectors models
 }
 
 lint_rtl() {
@@ -27,10 +27,9 @@ lint_rtl() {
 step "set-up" scripts/setup.sh
 step "format" cargo fmt --all --check
 step "RTL lint" lint_rtl
-step "build" cargo build --release --locked --workspace
 step "lint" cargo clippy --release --locked --workspace --all-targets --all-features -- -D warnings
 step "lint without llama.cpp and RTL" cargo clippy --release --locked --no-default-features -- -D warnings
-step "golden vectors' generator" vector_tests
+step "golden vectors, built-in model (Python)" python_tests
 step "tests" cargo test --release --locked --workspace --all-features
 step "golden vectors on every target" target/release/weightstream regress --strict
 step "demo" scripts/demo.sh

@@ -61,6 +61,12 @@ fn build() -> Result<(), String> {
     if env::var_os("CARGO_FEATURE_CONFIGS").is_some() {
         configs.extend(MORE_CONFIGS);
     }
+    // What users are offered; the tests name theirs.
+    let names: Vec<&str> = configs.iter().map(|c| c.name).collect();
+    println!(
+        "cargo::rustc-env=WEIGHTSTREAM_SIM_CONFIGS={}",
+        names.join(",")
+    );
     if testbench {
         configs.extend(TESTBENCH_CONFIGS);
     }

@@ -72,12 +72,6 @@ void Handle::inject(uint8_t channel, uint64_t first, uint64_t length, bool decod
     engine_->memory().inject(Channel(channel), first, length, decode_error ? kDecErr : kSlvErr);
 }
 
-rust::Vec<rust::String> config_names() {
-    rust::Vec<rust::String> names;
-    for (const Config* c = kConfigs; c->name; ++c) names.push_back(c->name);
-    return names;
-}
-
 uint32_t config_bus_bytes(rust::Str name) {
     const Config* config = find(name);
     return config ? config->bus_bytes : 0;

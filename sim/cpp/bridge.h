@@ -41,7 +41,6 @@ class Handle {
     Fault fault_{FaultKind::Internal};
 };
 
-rust::Vec<rust::String> config_names();
 // The width of a configuration's stream and data ports, 0 if there is no such configuration.
 uint32_t config_bus_bytes(rust::Str name);
 // Null if there is no such configuration.

@@ -33,7 +33,6 @@ pub(crate) mod ffi {
 
         type Handle;
 
-        fn config_names() -> Vec<String>;
         fn config_bus_bytes(name: &str) -> u32;
         fn create(config: &str, options: &Options) -> UniquePtr<Handle>;
 

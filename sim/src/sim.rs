@@ -52,7 +52,10 @@ pub enum ErrorResponse {
 
 /// The names of the configurations in this build, the default one first.
 pub fn configs() -> Vec<String> {
-    ffi::config_names()
+    env!("WEIGHTSTREAM_SIM_CONFIGS")
+        .split(',')
+        .map(str::to_owned)
+        .collect()
 }
 
 /// One accelerator, simulated cycle by cycle, with the memory behind it.
