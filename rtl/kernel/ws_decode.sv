@@ -1,7 +1,7 @@
 // One lane's share of a group, decoded: whatever the format, 32 signed bytes with their scales.
 //
-// Blocks of 32 lie in the group one behind the other; the lane takes the one of its number modulo
-// the blocks in a group. Of a block of 256 it takes the 32 weights that step and lane name.
+// Of the blocks of 32 in a group the lane takes the one of its number; of a block of 256 it takes
+// the 32 weights that step and lane name.
 //
 // Combinational; the outputs of the decoders are or-ed, of which one is selected.
 module ws_decode #(
@@ -9,7 +9,8 @@ module ws_decode #(
   parameter int unsigned Lanes = 1,
   parameter int unsigned Lane = 0,
   parameter logic [15:0] Types = 16'h7DCC,
-  localparam int unsigned GroupBits = 8 * ExtBytes * ws_kernel_pkg::most_pieces(Types, ExtBytes)
+  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, Lanes, ExtBytes),
+  localparam int unsigned GroupBits = 8 * ExtBytes * Pieces
 ) (
   input  logic [GroupBits-1:0] group_i,
   input  logic [3:0]           type_i,
@@ -17,10 +18,12 @@ module ws_decode #(
   output ws_kernel_pkg::dec_t                 dec_o
 );
 
-  // First bit of this lane's block, for types of 32 weights a block.
+  // First bit of this lane's block, for types of 32 weights a block: each piece of the group has
+  // some whole blocks from its start on.
   function automatic int unsigned block_at(input int unsigned weight_type);
-    block_at = 8 * ws_kernel_pkg::block_bytes(weight_type)
-             * (Lane % (1 << ws_kernel_pkg::log_blocks(weight_type, Lanes, ExtBytes)));
+    block_at = 8 * (ExtBytes * (Lane >> ws_kernel_pkg::log_blocks(weight_type, Lanes, ExtBytes))
+                    + ws_kernel_pkg::block_bytes(weight_type)
+                    * (Lane % (1 << ws_kernel_pkg::log_blocks(weight_type, Lanes, ExtBytes))));
   endfunction
 
   logic [2:0] unit;  // which 32 of a block of 256

@@ -16,7 +16,7 @@ module ws_job_parser #(
   localparam int unsigned Stride = MaxK / 32 / Lanes,
   localparam int unsigned AddrW = ws_kernel_pkg::index_width(MaxCols * Stride),
   localparam int unsigned ColW = ws_kernel_pkg::index_width(MaxCols),
-  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, Extract),
+  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, Lanes, Extract),
   localparam int unsigned PieceW = ws_kernel_pkg::index_width(Pieces),
   localparam int unsigned Words = BusBytes <= 16 ? 8 : 4,
   localparam int unsigned WordsW = $clog2(Words + 1),

@@ -1,9 +1,9 @@
 // Walks through the rows of one part of a job, activations or weights, and labels each extraction.
 //
-// A row is a number of groups; a group is what the lanes get at once: some blocks of 32, or one
-// block of 256 in pieces. Activations are walked through as rows of Q8_0, one a column. First the
-// type is looked up (`look_i`), then the part is begun (`begin_i`, from the next cycle on), then
-// each extraction is counted (`step_i`).
+// A row is a number of groups; a group is what the lanes get at once: a block of 32 for each, or
+// one block of 256. A group comes in pieces, one an extraction. Activations are walked through as
+// rows of Q8_0, one a column. First the type is looked up (`look_i`), then the part is begun
+// (`begin_i`, from the next cycle on), then each extraction is counted (`step_i`).
 //
 // Throughput: one extraction a cycle; all that decides the next one comes from registers.
 module ws_job_walk #(
@@ -15,7 +15,7 @@ module ws_job_walk #(
   parameter logic [15:0] Types = 16'h7DCC,
   localparam int unsigned Stride = MaxK / 32 / Lanes,
   localparam int unsigned AddrW = ws_kernel_pkg::index_width(MaxCols * Stride),
-  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, Extract),
+  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, Lanes, Extract),
   localparam int unsigned PieceW = ws_kernel_pkg::index_width(Pieces)
 ) (
   input  logic              clk_i,
@@ -53,7 +53,7 @@ module ws_job_walk #(
   logic [1:0]             look_log_d, look_log_q;
   logic [PieceW-1:0]      look_piece_max_d, look_piece_max_q;
   logic [BytesW-1:0]      look_full_d, look_full_q;
-  logic [3:0][BytesW-1:0] look_tails_d, look_tails_q;  // of 1 to 4 blocks; first: a last piece
+  logic [3:0][BytesW-1:0] look_tails_d, look_tails_q;  // of a piece of 1 to 4 blocks, or the last
   logic [BlocksW-1:0]     look_blocks_m1_q;
 
   always_comb begin
@@ -66,14 +66,16 @@ module ws_job_walk #(
     for (int unsigned t = 0; t < 16; t++) begin
       if (look_i && (Types[t] || t == ws_pkg::TypeQ8_0) && type_i == 4'(t)) begin
         look_super_d     = ws_kernel_pkg::block_weights(t) == 256;
-        look_single_d    = k_i <= ws_kernel_pkg::group_weights(t, Lanes, Extract);
+        look_single_d    = k_i <= ws_kernel_pkg::group_weights(t, Lanes);
         look_log_d       = 2'(ws_kernel_pkg::log_blocks(t, Lanes, Extract));
-        look_piece_max_d = PieceW'(ws_kernel_pkg::block_pieces(t, Extract) - 1);
-        look_full_d      = BytesW'(ws_kernel_pkg::group_bytes(t, Lanes, Extract));
-        look_tails_d[0]  = BytesW'(ws_kernel_pkg::tail_bytes(t, Extract));
-        if (ws_kernel_pkg::block_weights(t) == 32) begin
-          for (int unsigned i = 1; i < 4; i++) begin
+        look_piece_max_d = PieceW'(ws_kernel_pkg::group_pieces(t, Lanes, Extract) - 1);
+        look_full_d      = BytesW'(ws_kernel_pkg::piece_bytes(t, Lanes, Extract));
+        for (int unsigned i = 0; i < 4; i++) begin
+          if (ws_kernel_pkg::block_weights(t) == 32) begin
             look_tails_d[i] = BytesW'(ws_kernel_pkg::block_bytes(t) * (i + 1));
+          end else begin
+            look_tails_d[i] = BytesW'(ws_kernel_pkg::block_bytes(t)
+                            - (ws_kernel_pkg::group_pieces(t, Lanes, Extract) - 1) * Extract);
           end
         end
       end
@@ -94,22 +96,27 @@ module ws_job_walk #(
   end
 
   // ------------------------------------------------ the part's shape
+  // A row's last group may have fewer blocks of 32, so fewer pieces and a shorter last one.
   logic [BlocksW-1:0] begin_group_max;
-  logic [1:0]         begin_tail_m1;
-  logic               begin_one;
+  logic [1:0]         begin_lanes_m1, begin_pieces_m1, begin_blocks_m1;
+  logic [PieceW-1:0]  begin_tail_max;
+  logic               begin_last;
   logic [BytesW-1:0]  begin_tail;
 
-  assign begin_group_max = look_super_q ? look_blocks_m1_q >> 3 : look_blocks_m1_q >> look_log_q;
-  assign begin_tail_m1   = look_super_q ? '0 : look_blocks_m1_q[1:0] & ~(2'b11 << look_log_q);
-  assign begin_one       = look_piece_max_q == '0;
-  assign begin_tail      = look_tails_q[begin_tail_m1];
-  assign first_bytes_o   = (look_super_q ? begin_one : look_single_q) ? begin_tail : look_full_q;
+  assign begin_group_max = look_super_q ? look_blocks_m1_q >> 3 : look_blocks_m1_q >> LogLanes;
+  assign begin_lanes_m1  = look_blocks_m1_q[1:0] & 2'(Lanes - 1);
+  assign begin_pieces_m1 = begin_lanes_m1 >> look_log_q;
+  assign begin_blocks_m1 = begin_lanes_m1 & ~(2'b11 << look_log_q);
+  assign begin_tail_max  = look_super_q ? look_piece_max_q : PieceW'(begin_pieces_m1);
+  assign begin_tail      = look_tails_q[begin_blocks_m1];
+  assign begin_last      = (look_single_q ? begin_tail_max : look_piece_max_q) == '0;
+  assign first_bytes_o   = begin_last && (look_super_q || look_single_q) ? begin_tail : look_full_q;
 
   // ------------------------------------------------ counters
   logic [3:0]         type_q;
   logic               super_q, single_q;
-  logic [1:0]         log_q, tail_m1_q;
-  logic [PieceW-1:0]  piece_max_q, piece_q, piece_d;
+  logic [1:0]         lanes_m1_q;                           // of the row's last group
+  logic [PieceW-1:0]  piece_max_q, tail_max_q, piece_q, piece_d;
   logic [BytesW-1:0]  full_q, tail_q;
   logic [BlocksW-1:0] group_max_q, group_q, group_next_q;
   logic [23:0]        rows_q;                               // left, with this one
@@ -117,25 +124,25 @@ module ws_job_walk #(
   logic [AddrW-1:0]   base_q;                               // of the row, when rows are columns
 
   assign piece_d      = piece_last_q ? '0 : piece_q + 1'b1;
-  assign piece_last_d = piece_d == piece_max_q;
   assign group_last_d = !piece_last_q ? group_last_q
                       : group_last_q ? single_q : group_next_q == group_max_q;
-  assign next_bytes_o = (super_q ? piece_last_d : group_last_d) ? tail_q : full_q;
+  assign piece_last_d = piece_d == (group_last_d ? tail_max_q : piece_max_q);
+  assign next_bytes_o = piece_last_d && (super_q || group_last_d) ? tail_q : full_q;
   assign done_o       = piece_last_q && group_last_q && row_last_q;
 
   always_ff @(posedge clk_i) begin
     if (begin_i) begin
       type_q       <= look_type_q;
       super_q      <= look_super_q;
-      log_q        <= look_log_q;
       piece_max_q  <= look_piece_max_q;
       full_q       <= look_full_q;
       tail_q       <= begin_tail;
-      tail_m1_q    <= begin_tail_m1;
+      tail_max_q   <= begin_tail_max;
+      lanes_m1_q   <= begin_lanes_m1;
       group_max_q  <= begin_group_max;
       single_q     <= look_single_q;
       piece_q      <= '0;
-      piece_last_q <= begin_one;
+      piece_last_q <= begin_last;
       group_q      <= '0;
       group_next_q <= BlocksW'(1);
       group_last_q <= look_single_q;
@@ -159,9 +166,7 @@ module ws_job_walk #(
   end
 
   // ------------------------------------------------ labels
-  // Lane l holds the blocks whose number is l modulo Lanes, so a group of fewer blocks than lanes
-  // takes the lanes from that of its first block on.
-  logic [1:0]       first_lane, count_m1;
+  // Lane l holds the blocks whose number is l modulo Lanes.
   logic [StepW-1:0] step;
 
   assign type_o       = type_q;
@@ -170,11 +175,8 @@ module ws_job_walk #(
   assign piece_last_o = piece_last_q;
   assign first_o      = group_q == '0;
   assign last_o       = group_last_q;
-  assign first_lane   = 2'(group_q << log_q) & 2'(Lanes - 1);
-  assign count_m1     = group_last_q ? tail_m1_q : ~(2'b11 << log_q);
-  assign lanes_o      = super_q ? '1 : Lanes'((4'b1111 >> (2'd3 - count_m1)) << first_lane);
-  assign step         = StepW'(super_q ? group_q << (3 - LogLanes)
-                                       : group_q >> (2'(LogLanes) - log_q));
+  assign lanes_o      = super_q || !group_last_q ? '1 : Lanes'(4'b1111 >> (2'd3 - lanes_m1_q));
+  assign step         = StepW'(super_q ? group_q << (3 - LogLanes) : group_q);
   assign step_addr_o  = AddrW'(step);
   assign row_addr_o   = base_q + AddrW'(step);
 

@@ -56,7 +56,7 @@ module ws_kernel #(
   localparam int unsigned Lanes = BlocksPerCycle;
   localparam int unsigned Levels = $clog2(Lanes);
   localparam int unsigned ExtBytes = ws_kernel_pkg::extract_bytes(BusBytes);
-  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, ExtBytes);
+  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, Lanes, ExtBytes);
   localparam int unsigned PieceW = ws_kernel_pkg::index_width(Pieces);
   localparam int unsigned Stride = MaxK / 32 / Lanes;
   localparam int unsigned AddrW = ws_kernel_pkg::index_width(MaxCols * Stride);

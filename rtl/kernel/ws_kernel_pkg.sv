@@ -78,42 +78,38 @@ package ws_kernel_pkg;
     end
   endfunction
 
-  // Pieces in which a block of 256 weights is taken; 1 for the others.
-  function automatic int unsigned block_pieces(input int unsigned weight_type,
-                                               input int unsigned extract);
-    block_pieces = 1;
-    if (block_weights(weight_type) == 256) begin
-      block_pieces = (block_bytes(weight_type) + extract - 1) / extract;
-    end
-  endfunction
-
-  // Weights in a full group.
+  // Weights in a full group: a block of 256, or a block of 32 for each lane.
   function automatic int unsigned group_weights(input int unsigned weight_type,
-                                                input int unsigned lanes,
-                                                input int unsigned extract);
-    group_weights = block_weights(weight_type) << log_blocks(weight_type, lanes, extract);
+                                                input int unsigned lanes);
+    group_weights = block_weights(weight_type) == 256 ? 256 : 32 * lanes;
   endfunction
 
-  // Bytes of a full extraction: the blocks of a group, or a piece that is not the last.
-  function automatic int unsigned group_bytes(input int unsigned weight_type,
+  // Pieces in which a full group is extracted.
+  function automatic int unsigned group_pieces(input int unsigned weight_type,
+                                               input int unsigned lanes,
+                                               input int unsigned extract);
+    group_pieces = block_weights(weight_type) == 256
+                 ? (block_bytes(weight_type) + extract - 1) / extract
+                 : lanes >> log_blocks(weight_type, lanes, extract);
+  endfunction
+
+  // Bytes of a full piece.
+  function automatic int unsigned piece_bytes(input int unsigned weight_type,
                                               input int unsigned lanes,
                                               input int unsigned extract);
-    group_bytes = block_pieces(weight_type, extract) > 1 ? extract
+    piece_bytes = block_weights(weight_type) == 256
+                ? (block_bytes(weight_type) > extract ? extract : block_bytes(weight_type))
                 : block_bytes(weight_type) << log_blocks(weight_type, lanes, extract);
   endfunction
 
-  // Bytes of a block's last piece; of the block where it comes in one.
-  function automatic int unsigned tail_bytes(input int unsigned weight_type,
-                                             input int unsigned extract);
-    tail_bytes = block_bytes(weight_type) - (block_pieces(weight_type, extract) - 1) * extract;
-  endfunction
-
-  // The most pieces of a block among the types of a mask.
-  function automatic int unsigned most_pieces(input logic [15:0] types, input int unsigned extract);
+  // The most pieces of a group among the types of a mask and the activations.
+  function automatic int unsigned most_pieces(input logic [15:0] types, input int unsigned lanes,
+                                              input int unsigned extract);
     most_pieces = 1;
     for (int unsigned t = 0; t < 16; t++) begin
-      if (types[t] && block_pieces(t, extract) > most_pieces) begin
-        most_pieces = block_pieces(t, extract);
+      if ((types[t] || t == ws_pkg::TypeQ8_0)
+          && group_pieces(t, lanes, extract) > most_pieces) begin
+        most_pieces = group_pieces(t, lanes, extract);
       end
     end
   endfunction

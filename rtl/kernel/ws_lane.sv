@@ -11,7 +11,8 @@ module ws_lane #(
   parameter int unsigned Depth = 2048,      // activation blocks held
   parameter logic [15:0] Types = 16'h7DCC,
   localparam int unsigned AddrW = ws_kernel_pkg::index_width(Depth),
-  localparam int unsigned GroupBits = 8 * ExtBytes * ws_kernel_pkg::most_pieces(Types, ExtBytes),
+  localparam int unsigned Pieces = ws_kernel_pkg::most_pieces(Types, Lanes, ExtBytes),
+  localparam int unsigned GroupBits = 8 * ExtBytes * Pieces,
   localparam int unsigned TermWidth = 107
 ) (
   input  logic                        clk_i,
