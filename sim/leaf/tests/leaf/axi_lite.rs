@@ -143,7 +143,10 @@ pub fn transfer(
             !rvalid || (ar_done && read_reply.is_none()),
             "data without a read"
         );
-        if write.is_some() && b_wait.cycle(cycle, bvalid, b, vec![leaf.get(&name("bresp"))?])? {
+        if write.is_some()
+            && write_reply.is_none()
+            && b_wait.cycle(cycle, bvalid, b, vec![leaf.get(&name("bresp"))?])?
+        {
             write_reply = Some(Reply {
                 data: 0,
                 response: leaf.get(&name("bresp"))?,
@@ -152,7 +155,10 @@ pub fn transfer(
             });
         }
         let payload = vec![leaf.get(&name("rdata"))?, leaf.get(&name("rresp"))?];
-        if read.is_some() && r_wait.cycle(cycle, rvalid, r, payload.clone())? {
+        if read.is_some()
+            && read_reply.is_none()
+            && r_wait.cycle(cycle, rvalid, r, payload.clone())?
+        {
             read_reply = Some(Reply {
                 data: payload[0] as u32,
                 response: payload[1],

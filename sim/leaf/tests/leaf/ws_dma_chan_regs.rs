@@ -66,6 +66,8 @@ struct Reference {
     current: u64,
     tail: u64,
     halted: bool,
+    /// On its way to halted; a new RS counts only from there.
+    stopping: bool,
     tail_written: bool,
     errors: u32,
     interrupts: u32,
@@ -81,6 +83,7 @@ impl Reference {
             current: 0,
             tail: 0,
             halted: true,
+            stopping: false,
             tail_written: false,
             errors: 0,
             interrupts: 0,
@@ -91,7 +94,7 @@ impl Reference {
     }
 
     fn running(&self) -> bool {
-        self.control & 1 == 1 && !self.halted
+        self.control & 1 == 1 && !self.halted && !self.stopping
     }
 
     fn write(&mut self, address: u64, data: u32, mask: u32) {
@@ -126,12 +129,13 @@ impl Reference {
         if self.errors != 0 {
             self.control &= !1;
         }
-        if self.control & 1 == 1 {
-            self.halted = false;
-        } else if self.quiet {
-            self.halted = true;
+        self.stopping |= self.control & 1 == 0 && !self.halted;
+        if self.stopping && self.quiet {
+            (self.stopping, self.halted, self.tail_written) = (false, true, false);
         }
-        self.tail_written &= !self.halted;
+        if self.control & 1 == 1 && !self.stopping {
+            self.halted = false;
+        }
     }
 
     fn read(&self, address: u64) -> u32 {
