@@ -71,7 +71,7 @@ const MODELS: &[Model] = &[
     plain("ws_dma_chan_regs"),
     plain("ws_dma_irq"),
     with("ws_dma_fifo", "ws_dma_fifo", &[("Width", 8), ("Depth", 4)]),
-    with("ws_dma_ram_fifo", "ws_dma_ram_fifo", &[("Width", 8), ("Depth", 4)]),
+    with("ws_dma_stream_fifo", "ws_dma_stream_fifo", &[("BusWidth", 64), ("Depth", 4)]),
     plain("ws_axil_demux"),
 ];
 
