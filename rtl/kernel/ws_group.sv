@@ -1,8 +1,8 @@
-// Gathers the pieces of a block, so that formats that carry their scales last need no special care,
-// and holds what the lanes work on.
+// Gathers the pieces of a group and holds what the lanes work on, so that formats that carry their
+// scales last, or more lanes than blocks come in a cycle, need no special care.
 //
-// Two buffers: pieces fill one while the lanes read the other; the last piece of a block goes
-// straight into the second. Blocks that come in one piece pass through the second alone.
+// Two buffers: pieces fill one while the lanes read the other; the last piece of a group goes
+// straight into the second. Groups that come in one piece pass through the second alone.
 //
 // Latency 1 cycle from the last piece. Throughput: a piece a cycle while the reader keeps up.
 module ws_group #(
