@@ -7,7 +7,7 @@
 // the output pipeline together with `user_i`. One packet at a time: beats of the next one wait
 // until `next_i`.
 //
-// Latency: 1 cycle from the port into the buffer, 2 from `push_i` to `raw_o` (word select, byte
+// Latency: 2 cycles from the port into the buffer, 2 from `push_i` to `raw_o` (word select, byte
 // shift). Throughput: a bus word in and ExtBytes bytes out a cycle.
 module ws_realign #(
   parameter int unsigned BusBytes = 16,

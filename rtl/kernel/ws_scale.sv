@@ -6,7 +6,7 @@
 // shifted left by 0 to 29, in units of 2^-24. Mantissas are multiplied as integers, shifts are
 // added, signs are folded into sc and mn while the dot products are made.
 //
-// Latency 11 from the scales, 8 from the dot products (which come 3 cycles later). One a cycle.
+// Latency 11 from the scales, 7 from the dot products (which come 4 cycles later). One a cycle.
 // `valid_i` holds the valid bit of each stage's input, the first in bit 0.
 module ws_scale #(
   localparam int unsigned TermWidth = 107
