@@ -49,6 +49,7 @@ module ws_dma_fetch
   desc_ptr_t   next_q;       // the next descriptor to ask for
   logic        next_valid_q;
   logic        req;
+  logic [1:0]  inflight_q;   // fetches that are out
 
   always_ff @(posedge clk_i) begin
     push_q <= 1'b0;
@@ -59,6 +60,7 @@ module ws_dma_fetch
       next_valid_q <= 1'b0;
     end else begin
       if (word_valid_i) begin
+        assert (!halted_i && (inflight_q != '0)) else $error("a descriptor that nothing asked for");
         word_q <= word_q + 3'd1;
         err_q  <= err_q | word_err_i;
         unique case (word_q)
@@ -118,7 +120,6 @@ module ws_dma_fetch
   // ---------------------------------------------------------------------------------------------
   logic                  active_q;    // the tail is not yet asked for
   logic [CountWidth-1:0] room_q;      // entries of the FIFO neither filled nor promised
-  logic [1:0]            inflight_q;
 
   assign req_valid_o = active_q && next_valid_q && run_i && !dead_q && (room_q != '0) &&
                        (inflight_q != 2'd3);
@@ -144,8 +145,5 @@ module ws_dma_fetch
       end
     end
   end
-
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    halted_i |-> inflight_q == '0) else $error("halted with a descriptor fetch in flight");
 
 endmodule

@@ -41,16 +41,13 @@ module ws_dma_fifo #(
       rptr_q  <= '0;
       count_q <= '0;
     end else if (push_i || pop_i) begin
+      // The users reserve room before they push.
+      assert (!push_i || (count_q != CountWidth'(Depth))) else $error("push into a full FIFO");
+      assert (!pop_i || valid_o) else $error("pop from an empty FIFO");
       if (push_i) wptr_q <= wptr_q + 1'b1;
       if (pop_i) rptr_q <= rptr_q + 1'b1;
       count_q <= count_q + CountWidth'(push_i) - CountWidth'(pop_i);
     end
   end
-
-  // The users reserve room before they push, so a full FIFO is never pushed.
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    push_i |-> count_q != CountWidth'(Depth)) else $error("push into a full FIFO");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    pop_i |-> valid_o) else $error("pop from an empty FIFO");
 
 endmodule

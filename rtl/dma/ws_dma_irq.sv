@@ -30,6 +30,7 @@ module ws_dma_irq
       prescale_q <= '0;
       units_q    <= '0;
     end else if (packet_i) begin
+      assert (count_q != '0) else $error("the packet count ran out without an event");
       ioc_o      <= count_q == 8'd1;
       pending_q  <= count_q != 8'd1;
       prescale_q <= '0;
@@ -53,8 +54,5 @@ module ws_dma_irq
       end
     end
   end
-
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    count_q != '0) else $error("packet count ran out without an event");
 
 endmodule

@@ -168,6 +168,9 @@ module ws_dma_mm2s
   assign pop       = m_axis_tvalid_o && m_axis_tready_i;
 
   always_ff @(posedge clk_i) begin
+    if (rvalid_q && rst_ni) begin
+      assert (reads_out && (head_valid || drop)) else $error("read data that nothing asked for");
+    end
     rvalid_q <= rvalid_i && rst_ni;
     if (rvalid_i) begin
       rlast_q <= rlast_i;
@@ -180,6 +183,8 @@ module ws_dma_mm2s
     if (!rst_ni) begin
       room_q <= RoomBits'(FifoDepth);
     end else if (issue || pop || drop) begin
+      assert (!issue || ((burst != '0) && (room_q >= RoomBits'(burst))))
+        else $error("a burst of no beats, or without room");
       room_q <= room_q - (issue ? RoomBits'(burst) : '0) + RoomBits'(pop) + RoomBits'(drop);
     end
   end
@@ -288,12 +293,5 @@ module ws_dma_mm2s
   assign dma_err_o = (fail_told_q && (updates_q == '0)) ? fail_q : '0;
   assign quiet_o   = !reads_out && (updates_q == '0) && ((fail_q == '0) || fail_told_q);
   assign idle_o    = quiet_o && !cur_valid_q;
-
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    rvalid_q |-> reads_out && (head_valid || drop)) else $error("read data that nothing asked for");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    issue |-> burst != '0) else $error("a burst of no beats");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    room_q <= RoomBits'(FifoDepth)) else $error("room in the data FIFO lost count");
 
 endmodule

@@ -146,9 +146,4 @@ module ws_dma_regs
     end
   end
 
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    bvalid_q && !bready_i |=> bvalid_q) else $error("BVALID fell before BREADY");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    rvalid_o && !rready_i |=> rvalid_o) else $error("RVALID fell before RREADY");
-
 endmodule

@@ -297,6 +297,10 @@ module ws_dma_s2mm
   assign tell_fail = (fail_q != '0) && !fail_told_q && !writes_out;
 
   always_ff @(posedge clk_i) begin
+    if (bvalid_q && rst_ni) begin
+      assert (writes_out && (begun_valid || (fail_q != '0)))
+        else $error("a response that nothing asked for");
+    end
     bvalid_q <= bvalid_i && rst_ni;
     if (bvalid_i) berr_q <= resp_err(bresp_i);
   end
@@ -380,11 +384,5 @@ module ws_dma_s2mm
   assign dma_err_o = (fail_told_q && (updates_q == '0)) ? fail_q : '0;
   assign quiet_o   = !writes_out && (updates_q == '0) && ((fail_q == '0) || fail_told_q);
   assign idle_o    = quiet_o && !cur_valid_q;
-
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    bvalid_q |-> writes_out && (begun_valid || (fail_q != '0)))
-    else $error("a write response without a write");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    room_q <= RoomBits'(FifoDepth)) else $error("room in the data FIFO lost count");
 
 endmodule

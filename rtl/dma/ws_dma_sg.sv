@@ -109,6 +109,7 @@ module ws_dma_sg
   assign read_pop          = rvalid_q && rlast_q;
 
   always_ff @(posedge clk_i) begin
+    if (rvalid_q && rst_ni) assert (read_valid) else $error("read data that nothing asked for");
     rvalid_q <= rvalid_i && rst_ni;
     if (rvalid_i) begin
       rlast_q    <= rlast_i;
@@ -184,6 +185,7 @@ module ws_dma_sg
   assign retire_eof_o  = write_head.eof;
 
   always_ff @(posedge clk_i) begin
+    if (bvalid_q && rst_ni) assert (write_valid) else $error("a response that nothing asked for");
     bvalid_q <= bvalid_i && rst_ni;
     if (bvalid_i) retire_err_o <= resp_err(bresp_i);
   end
@@ -202,10 +204,5 @@ module ws_dma_sg
     .data_o (write_head),
     .count_o(writes)
   );
-
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    rvalid_q |-> read_valid) else $error("read data that nothing asked for");
-  assert property (@(posedge clk_i) disable iff (!rst_ni)
-    bvalid_q |-> write_valid) else $error("a write response without a write");
 
 endmodule

@@ -1,7 +1,7 @@
 // A stand-in for the streaming kernel, to test the DMA engine through the whole top level: what
 // comes in goes out again, beat for beat. One register at any address of its window:
 //   0 hold the input, 1 hold the output, 2 forget all beats (while set),
-//   15:8 and 23:16 how often of 256 cycles input and output stall.
+//   15:8 and 23:16 how often of 256 cycles input and output stall, 31 fail an assertion.
 module ws_kernel #(
   parameter int unsigned BusWidth = 128,
   /* verilator lint_off UNUSEDPARAM */
@@ -69,6 +69,7 @@ module ws_kernel #(
       aw_q <= (aw_q || (s_axi_ctrl_awvalid && s_axi_ctrl_awready)) && !(aw_q && w_q);
       w_q  <= (w_q || (s_axi_ctrl_wvalid && s_axi_ctrl_wready)) && !(aw_q && w_q);
       if (s_axi_ctrl_wvalid && s_axi_ctrl_wready) ctrl_q <= s_axi_ctrl_wdata;
+      assert (!ctrl_q[31]) else $error("asked to fail");
       if (aw_q && w_q) s_axi_ctrl_bvalid <= 1'b1;
       else if (s_axi_ctrl_bready) s_axi_ctrl_bvalid <= 1'b0;
       if (!s_axi_ctrl_rvalid) s_axi_ctrl_rvalid <= s_axi_ctrl_arvalid;
