@@ -20,6 +20,8 @@ template <class Model, class Root> class EngineOf final : public Engine {
     explicit EngineOf(const Settings& s)
         : memory_(s.memory, s.length, s.base, s.timing, s.seed), watchdog_(s.watchdog),
           context_(new VerilatedContext) {
+        Verilated::threadContextp(context_.get());
+        context_->threads(1);
         context_->traceEverOn(true);
         // Registers without a reset start with seeded random bits, as on a board.
         context_->randReset(2);
@@ -29,7 +31,11 @@ template <class Model, class Root> class EngineOf final : public Engine {
         reset(4);
     }
 
-    ~EngineOf() override { close_trace(); }
+    ~EngineOf() override {
+        // Verilator's destructors use the thread's context, which may be another simulation's.
+        Verilated::threadContextp(context_.get());
+        close_trace();
+    }
 
     uint64_t now() const override { return now_; }
     uint32_t lines() const override { return lines_; }
