@@ -84,6 +84,9 @@ impl Arena {
     }
 }
 
+// SAFETY: the allocation is the arena's alone.
+unsafe impl Send for Arena {}
+
 impl Drop for Arena {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
