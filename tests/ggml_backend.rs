@@ -170,7 +170,7 @@ fn overlapping(name: &str, overlap: fn(usize, usize) -> usize) -> [Vec<f32>; 3] 
         }
         let status = sys::ggml_backend_graph_compute(device.0, graph);
         assert_eq!(status, sys::GGML_STATUS_SUCCESS);
-        let results = products.map(|t| floats_of(t));
+        let results = products.map(floats_of);
         sys::ggml_backend_buffer_free(buffer);
         results
     }

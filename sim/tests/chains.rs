@@ -180,7 +180,7 @@ proptest! {
     ) {
         let mut rig = Rig::new("loop128", MEMORY, &options);
         let (from, to, length) = (0x1_0000, 0x2_0000, 20_000u32);
-        let mut chain = |rig: &mut Rig| {
+        let chain = |rig: &mut Rig| {
             for i in 0..4 {
                 let at = i * 0x40;
                 let flags = [SOF, EOF, SOF, EOF][i];

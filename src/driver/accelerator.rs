@@ -179,7 +179,7 @@ impl Accelerator {
                 e.join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });
-            ended.fold(Ok(()), |all, one| all.and(one))
+            ended.collect()
         })
     }
 
