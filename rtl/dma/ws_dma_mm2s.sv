@@ -127,7 +127,7 @@ module ws_dma_mm2s
   always_ff @(posedge clk_i) begin
     if (issue) begin
       araddr_o <= {cur_addr_q, {ByteBits{1'b0}}};
-      arlen_o  <= 8'(burst - 1'b1);
+      arlen_o  <= 8'(burst) - 8'd1;
     end
     if (!rst_ni) arvalid_o <= 1'b0;
     else if (issue) arvalid_o <= 1'b1;
