@@ -201,7 +201,6 @@ pub fn descriptors(bus: usize, count: usize) -> impl Strategy<Value = Vec<Descri
         2 => (1u32..12).prop_map(move |words| words * bus as u32),
         1 => 4000u32..4200,
         1 => 1u32..9000,
-        0 => Just(0),
     ];
     let offset = prop_oneof![2 => Just(0u64), 3 => 0..4096 / bus, 2 => 4096 / bus - 3..4096 / bus];
     let odd = prop_oneof![

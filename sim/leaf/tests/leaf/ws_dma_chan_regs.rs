@@ -232,7 +232,7 @@ proptest! {
             }
             r.settle();
             for address in (0..0x20).step_by(4) {
-                leaf.set("raddr_i", address as u64)?;
+                leaf.set("raddr_i", address)?;
                 leaf.eval()?;
                 let ignored = if address == DMASR { DELAY_STS } else { 0 };
                 let read = leaf.get("rdata_o")? as u32;

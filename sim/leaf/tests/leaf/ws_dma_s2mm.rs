@@ -342,17 +342,16 @@ fn check(
     Ok(())
 }
 
+/// Descriptors, packet lengths, a fault (descriptor, word, response), timing.
+type Case = (
+    Vec<Descriptor>,
+    Vec<usize>,
+    Option<(usize, u64, u64)>,
+    Timing,
+);
+
 /// Buffers mostly of whole bus words, and packets of any length.
-fn case(
-    bus: usize,
-) -> impl Strategy<
-    Value = (
-        Vec<Descriptor>,
-        Vec<usize>,
-        Option<(usize, u64, u64)>,
-        Timing,
-    ),
-> {
+fn case(bus: usize) -> impl Strategy<Value = Case> {
     let word = bus as u32;
     let whole =
         (descriptors(bus, 12), prop::bool::weighted(0.8)).prop_map(move |(mut list, whole)| {

@@ -71,7 +71,7 @@ fn reference(h: &Header, held: Held, bus: u32) -> u32 {
         (10, block.is_none()),
         (
             11,
-            h.k == 0 || h.k > MAX_K || block.is_some_and(|block| h.k % block != 0),
+            h.k == 0 || h.k > MAX_K || block.is_some_and(|block| !h.k.is_multiple_of(block)),
         ),
         (12, h.rows == 0 || h.rows > 0xFF_FFFF),
         (13, h.cols == 0 || h.cols > MAX_COLS),
