@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use weightstream_leaf::{Leaf, LeafError};
 
-const LATENCY: usize = 5;
+const LATENCY: usize = 6;
 
 #[derive(Debug, Clone, Copy)]
 struct Input {
