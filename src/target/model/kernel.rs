@@ -285,8 +285,9 @@ impl Kernel {
 
     fn check_header(&self, bytes: &[u8; HEADER_BYTES]) -> Result<Job, u32> {
         let header = Header::from_bytes(bytes);
-        let foreign = flag(header.magic != job::MAGIC, status::BAD_MAGIC)
-            | flag(header.version != job::VERSION, status::BAD_VERSION);
+        let ours = header.magic == job::MAGIC;
+        let known = header.version == job::VERSION;
+        let foreign = flag(!ours, status::BAD_MAGIC) | flag(ours && !known, status::BAD_VERSION);
         if foreign != 0 {
             return Err(foreign);
         }

@@ -54,14 +54,12 @@ fn weights_begin_at_any_byte_of_the_bus_word() {
 #[test]
 fn each_broken_header_field_has_its_bit() {
     type Break = fn(&mut Header);
-    let broken: [(Break, u32); 16] = [
+    let broken: [(Break, u32); 17] = [
         (|h| h.magic ^= 1, status::BAD_MAGIC),
         (|h| h.version = 2, status::BAD_VERSION),
-        (
-            |h| (h.magic, h.version) = (0, 0),
-            status::BAD_MAGIC | status::BAD_VERSION,
-        ),
-        // A wrong magic hides what is behind it.
+        (|h| (h.magic, h.version) = (0, 0), status::BAD_MAGIC),
+        (|h| (h.version, h.rows) = (0, 0), status::BAD_VERSION),
+        // A wrong magic or version hides what is behind it.
         (|h| (h.magic, h.k) = (0, 0), status::BAD_MAGIC),
         (|h| h.ty = 1, status::BAD_TYPE),
         (|h| h.ty = u32::MAX, status::BAD_TYPE),
