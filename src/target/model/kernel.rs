@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::dot::Dot;
 use super::packet::Packet;
-use super::pool::Pool;
+use super::pool::SharedPool;
 use super::{Fault, ModelConfig, flag};
 use crate::quant::{WeightType, q8_0_row_bytes};
 use crate::regs::job::{
@@ -102,7 +102,7 @@ pub struct Kernel {
     silent: bool,
     packet: Packet,
     dot: Dot,
-    pool: Pool,
+    pool: SharedPool,
     answer: Answer,
     /// Packets that a silent kernel did not answer.
     swallowed: u64,
@@ -117,7 +117,7 @@ impl Kernel {
         Kernel {
             silent: config.faults.contains(&Fault::NoAnswer),
             dot: Dot::new(config.simd),
-            pool: Pool::new(config.threads),
+            pool: SharedPool::of(config.threads),
             config,
             packet: Packet::default(),
             answer: Answer::default(),

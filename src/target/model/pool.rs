@@ -1,7 +1,7 @@
 //! Helper threads for jobs of some tens of microseconds.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -39,16 +39,46 @@ struct Helper {
     thread: JoinHandle<()>,
 }
 
-/// Threads that run a closure together with the thread that owns the pool.
-pub struct Pool {
+/// Threads that run a closure together with the thread that uses the pool.
+struct Pool {
     shared: Arc<Shared>,
     helpers: Vec<Helper>,
+}
+
+/// The pools in use, by their threads.
+static POOLS: Mutex<Vec<(usize, Weak<Mutex<Pool>>)>> = Mutex::new(Vec::new());
+
+/// A pool that several engines use, one at a time: their jobs follow each other, and helpers of
+/// one's own would be in each other's way.
+pub struct SharedPool(Arc<Mutex<Pool>>);
+
+impl SharedPool {
+    /// The pool of `threads` threads.
+    pub fn of(threads: usize) -> SharedPool {
+        let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|(_, pool)| pool.strong_count() != 0);
+        let same = pools.iter().filter(|(n, _)| *n == threads);
+        let pool = same.filter_map(|(_, pool)| pool.upgrade()).next();
+        SharedPool(pool.unwrap_or_else(|| {
+            let pool = Arc::new(Mutex::new(Pool::new(threads)));
+            pools.push((threads, Arc::downgrade(&pool)));
+            pool
+        }))
+    }
+
+    /// As [`Pool::run`]; alone in this thread while another engine uses the pool.
+    pub fn run(&self, work: &(dyn Fn() + Sync)) {
+        match self.0.try_lock() {
+            Ok(mut pool) => pool.run(work),
+            Err(_) => work(),
+        }
+    }
 }
 
 impl Pool {
     /// A pool of `threads` threads, one of them the caller's. Helpers that the system does not
     /// give are done without.
-    pub fn new(threads: usize) -> Pool {
+    fn new(threads: usize) -> Pool {
         let shared = Arc::new(Shared {
             state: AtomicU64::new(0),
             task: std::cell::UnsafeCell::new(None),
@@ -70,7 +100,7 @@ impl Pool {
 
     /// Runs `work` in this thread and in every helper that comes while this thread is at it;
     /// returns when all have returned. The closures share the work out among themselves.
-    pub fn run(&mut self, work: &(dyn Fn() + Sync)) {
+    fn run(&mut self, work: &(dyn Fn() + Sync)) {
         if self.helpers.is_empty() {
             return work();
         }
@@ -184,7 +214,6 @@ impl Drop for Leave<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
     #[test]
@@ -206,6 +235,20 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn engines_share_a_pool_and_do_not_wait_for_it() {
+        let (one, two) = (SharedPool::of(3), SharedPool::of(3));
+        assert!(Arc::ptr_eq(&one.0, &two.0));
+        assert!(!Arc::ptr_eq(&one.0, &SharedPool::of(2).0));
+        let used = one.0.lock().unwrap();
+        let runs = AtomicUsize::new(0);
+        two.run(&|| {
+            runs.fetch_add(1, Ordering::SeqCst);
+        });
+        assert_eq!(runs.into_inner(), 1);
+        drop(used);
     }
 
     #[test]
