@@ -15,7 +15,7 @@ fn main() -> Outcome<()> {
     let Some(path) = model_path() else {
         return Ok(());
     };
-    with_both(&path, 1024, |cpu, streamed, tokens| {
+    with_both(&path, 1024, Outputs::All, |cpu, streamed, tokens| {
         println!("{}", path.display());
         let (a, b) = (logits(cpu, tokens)?, logits(streamed, tokens)?);
         let n_vocab = a.len() / tokens.len();
@@ -45,9 +45,7 @@ fn main() -> Outcome<()> {
 fn logits(context: &mut Context<'_>, tokens: &[Token]) -> Outcome<Vec<f32>> {
     let mut all = Vec::new();
     context.clear();
-    context.decode(tokens, Outputs::All, |_, logits| {
-        all.extend_from_slice(logits)
-    })?;
+    context.decode(tokens, |_, logits| all.extend_from_slice(logits))?;
     Ok(all)
 }
 

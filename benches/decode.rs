@@ -25,18 +25,23 @@ fn main() -> Outcome<()> {
     let Some(path) = model_path() else {
         return Ok(());
     };
-    with_both(&path, (PROMPT + DECODED) as u32, |cpu, streamed, tokens| {
-        println!("{}, {THREADS} threads each", path.display());
-        measure(cpu, tokens)?;
-        measure(streamed, tokens)?;
-        let mut rounds = Vec::new();
-        for _ in 0..ROUNDS {
-            rounds.push((measure(cpu, tokens)?, measure(streamed, tokens)?));
-        }
-        report("prefill", &rounds, |s| s.prefill);
-        report("decode", &rounds, |s| s.decode);
-        Ok(())
-    })
+    with_both(
+        &path,
+        (PROMPT + DECODED) as u32,
+        Outputs::Last,
+        |cpu, streamed, tokens| {
+            println!("{}, {THREADS} threads each", path.display());
+            measure(cpu, tokens)?;
+            measure(streamed, tokens)?;
+            let mut rounds = Vec::new();
+            for _ in 0..ROUNDS {
+                rounds.push((measure(cpu, tokens)?, measure(streamed, tokens)?));
+            }
+            report("prefill", &rounds, |s| s.prefill);
+            report("decode", &rounds, |s| s.decode);
+            Ok(())
+        },
+    )
 }
 
 /// One prompt and the tokens after it, one by one.
@@ -44,11 +49,11 @@ fn measure(context: &mut Context<'_>, tokens: &[Token]) -> Outcome<Speed> {
     context.clear();
     let (prompt, rest) = tokens.split_at(PROMPT);
     let start = Instant::now();
-    context.decode(prompt, Outputs::Last, |_, _| {})?;
+    context.decode(prompt, |_, _| {})?;
     let prefill = PROMPT as f64 / start.elapsed().as_secs_f64();
     let start = Instant::now();
     for token in &rest[..DECODED] {
-        context.decode(std::slice::from_ref(token), Outputs::Last, |_, _| {})?;
+        context.decode(std::slice::from_ref(token), |_, _| {})?;
     }
     let decode = DECODED as f64 / start.elapsed().as_secs_f64();
     Ok(Speed { prefill, decode })

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use weightstream::driver::Accelerator;
-use weightstream::llama::{Context, ContextOptions, Model, Token, register};
+use weightstream::llama::{Context, ContextOptions, Model, Outputs, Token, register};
 use weightstream::target::{TargetOptions, TargetSpec, open};
 
 /// Threads of either side.
@@ -31,6 +31,7 @@ pub fn model_path() -> Option<PathBuf> {
 pub fn with_both(
     path: &Path,
     n_ctx: u32,
+    outputs: Outputs,
     body: impl FnOnce(&mut Context<'_>, &mut Context<'_>, &[Token]) -> Outcome<()>,
 ) -> Outcome<()> {
     // llama.cpp gives models and contexts the devices that are registered when they are made, so
@@ -39,6 +40,7 @@ pub fn with_both(
     let mut options = ContextOptions {
         n_ctx,
         n_batch: 512,
+        outputs,
         threads: THREADS,
         threads_batch: THREADS,
     };

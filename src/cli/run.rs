@@ -83,7 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let model = Model::load(&file.path, Some(backend), |done| {
         bar.set_position((done * 100.0) as u64)
     })
-    .with_context(|| file.name())?;
+    .context("cannot load the model")?;
     let load_time = start.elapsed();
     bar.finish_and_clear();
 
@@ -104,6 +104,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             true => CYCLE_ACCURATE_BATCH,
             false => BATCH,
         },
+        outputs: Outputs::Last,
         threads: 1,
         threads_batch: threads,
     };
@@ -128,7 +129,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 struct ModelFile {
     path: PathBuf,
     /// Keeps `path` valid.
-    memory: Option<File>,
+    _memory: Option<File>,
 }
 
 impl ModelFile {
@@ -136,22 +137,15 @@ impl ModelFile {
         if let Some(path) = path {
             return Ok(ModelFile {
                 path: path.into(),
-                memory: None,
+                _memory: None,
             });
         }
         let mut file = File::from(memfd_create("weightstream-tiny", MemfdFlags::CLOEXEC)?);
         file.write_all(DEFAULT_MODEL)?;
         Ok(ModelFile {
             path: format!("/proc/self/fd/{}", file.as_raw_fd()).into(),
-            memory: Some(file),
+            _memory: Some(file),
         })
-    }
-
-    fn name(&self) -> String {
-        match self.memory {
-            Some(_) => "the built-in model".into(),
-            None => self.path.display().to_string(),
-        }
     }
 }
 
@@ -247,7 +241,7 @@ fn generate(
     };
 
     let meter = Meter::start(backend);
-    context.decode(prompt, Outputs::Last, |done, logits| {
+    context.decode(prompt, |done, logits| {
         bar.set_position(done as u64);
         keep(logits);
     })?;
@@ -275,7 +269,7 @@ fn generate(
         if tokens.len() == args.n_predict as usize {
             break;
         }
-        context.decode(&[token], Outputs::Last, |_, logits| keep(logits))?;
+        context.decode(&[token], |_, logits| keep(logits))?;
         decoded += 1;
     }
     let decode = meter.stop(decoded);

@@ -17,13 +17,13 @@ use crate::quant::WeightType;
 
 /// Products that wait to go down together.
 #[derive(Default)]
-struct Chain {
+struct Chain<'g> {
     inputs: Vec<Columns>,
     jobs: Vec<Job>,
     reads: Vec<Range<usize>>,
     writes: Vec<Range<usize>>,
-    /// Names of the nodes, for messages.
-    nodes: Vec<String>,
+    /// Where they come from, for messages.
+    nodes: Vec<&'g Tensor>,
 }
 
 /// Activation columns of `k` values each.
@@ -83,7 +83,7 @@ pub unsafe fn compute(shared: &Shared, graph: *mut Graph) -> Result<(), String> 
     chain.run(&mut accelerator)
 }
 
-impl Chain {
+impl<'g> Chain<'g> {
     /// Whether the chain must have run before `node` can be computed.
     fn must_precede(&self, node: &Tensor) -> bool {
         let meets = |ranges: &[Range<usize>], range: &Range<usize>| {
@@ -101,7 +101,7 @@ impl Chain {
     fn add(
         &mut self,
         shared: &Shared,
-        node: &Tensor,
+        node: &'g Tensor,
         products: Vec<Product>,
     ) -> Result<(), String> {
         let weights = node.source(0)?;
@@ -129,7 +129,7 @@ impl Chain {
         }
         self.reads.extend(sources(node).map(Tensor::range));
         self.writes.push(node.range());
-        self.nodes.push(node.name());
+        self.nodes.push(node);
         Ok(())
     }
 
@@ -177,9 +177,10 @@ impl Chain {
         };
         let inputs: Vec<Input> = inputs.iter().map(input).collect();
         let mut matmuls: Vec<MatMul> = jobs.into_iter().map(matmul).collect();
-        accelerator
-            .run(&inputs, &mut matmuls)
-            .map_err(|e| format!("nodes {}: {e}", nodes.join(", ")))
+        accelerator.run(&inputs, &mut matmuls).map_err(|e| {
+            let names: Vec<String> = nodes.iter().map(|n| n.name()).collect();
+            format!("nodes {}: {e}", names.join(", "))
+        })
     }
 }
 

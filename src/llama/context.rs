@@ -15,6 +15,8 @@ pub struct ContextOptions {
     pub n_ctx: u32,
     /// Most tokens computed at once.
     pub n_batch: u32,
+    /// Which tokens have logits. Memory is set aside for as many as a batch can have.
+    pub outputs: Outputs,
     /// Threads of the CPU backend for a single token, which has little to do there when the
     /// matrix products are elsewhere.
     pub threads: usize,
@@ -22,9 +24,10 @@ pub struct ContextOptions {
     pub threads_batch: usize,
 }
 
-/// Which tokens of a batch have logits.
+/// Which of the tokens given to [`Context::decode`] have logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outputs {
+    /// The last one.
     Last,
     All,
 }
@@ -54,6 +57,10 @@ impl<'m> Context<'m> {
         params.n_ctx = options.n_ctx;
         params.n_batch = options.n_batch;
         params.n_ubatch = options.n_batch;
+        params.n_outputs_max = match options.outputs {
+            Outputs::Last => 1,
+            Outputs::All => options.n_batch,
+        };
         params.n_threads = options.threads as i32;
         params.n_threads_batch = options.threads_batch as i32;
         // SAFETY: the model is live and outlives the context.
@@ -98,9 +105,9 @@ impl<'m> Context<'m> {
         Ok(())
     }
 
-    /// Adds `tokens` to the text and computes the logits of the last or of all of them; more than
+    /// Adds `tokens` to the text and computes the logits of those that have some; more than
     /// `n_batch` go in several batches. After each batch `on_batch` gets the number of tokens done
-    /// and the logits that were asked for, `n_vocab` a token.
+    /// and the batch's logits, `n_vocab` a token.
     ///
     /// # Errors
     /// [`LlamaError::TooLong`] if they do not fit, and nothing is changed then.
@@ -108,7 +115,6 @@ impl<'m> Context<'m> {
     pub fn decode(
         &mut self,
         tokens: &[Token],
-        outputs: Outputs,
         mut on_batch: impl FnMut(usize, &[f32]),
     ) -> Result<(), LlamaError> {
         let n_ctx = self.options.n_ctx;
@@ -126,7 +132,7 @@ impl<'m> Context<'m> {
         let mut done = 0;
         for chunk in tokens.chunks(self.options.n_batch as usize) {
             done += chunk.len();
-            let wanted = match outputs {
+            let wanted = match self.options.outputs {
                 Outputs::All => chunk.len(),
                 Outputs::Last => usize::from(done == tokens.len()),
             };
