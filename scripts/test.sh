@@ -21,7 +21,7 @@ python_tests() {
 }
 
 lint_rtl() {
-  verilator --lint-only -Wall -F rtl/weightstream.f
+  verilator --lint-only -Wall rtl/lint.vlt --top-module weightstream -F rtl/weightstream.f
 }
 
 step "set-up" scripts/setup.sh
