@@ -50,10 +50,16 @@ impl Case {
     /// Reads a case and checks all of its format.
     pub fn read(path: impl AsRef<Path>) -> Result<Case, VectorError> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|source| VectorError::Io {
+        let io = |source| VectorError::Io {
             path: path.into(),
             source,
-        })?;
+        };
+        // A pipe would wait for a writer, and a device may never end.
+        if !fs::metadata(path).map_err(io)?.is_file() {
+            let kind = io::ErrorKind::InvalidInput;
+            return Err(io(io::Error::new(kind, "not a regular file")));
+        }
+        let bytes = fs::read(path).map_err(io)?;
         Reader::new(path, &bytes)?.case()
     }
 

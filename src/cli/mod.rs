@@ -12,8 +12,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use weightstream::target::TargetSpec;
 
-/// Streams GGUF weights from DMA buffers through a dot-product kernel: on Verilated RTL, on a
-/// behavioural model, or on a board.
+/// Streams GGUF weights from DMA buffers through a dot-product kernel: on Verilated RTL or on a
+/// behavioural model.
 #[derive(Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Cli {
@@ -32,6 +32,18 @@ enum Command {
     Load(load::Args),
     /// List the targets of this build.
     Targets,
+}
+
+/// An error and its causes; a cause that its error tells already is not told again.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let separator = if text.is_empty() { "" } else { ": " };
+            text = text + separator + &cause;
+        }
+    }
+    text
 }
 
 pub fn main() -> ExitCode {
@@ -59,7 +71,7 @@ pub fn main() -> ExitCode {
         }
     };
     done.unwrap_or_else(|error| {
-        eprintln!("error: {error:#}");
+        eprintln!("error: {}", chain(&error));
         ExitCode::from(2)
     })
 }

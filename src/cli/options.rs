@@ -20,8 +20,8 @@ pub struct SimulationArgs {
     #[arg(long, value_name = "MIB")]
     pub heap_mib: Option<usize>,
     /// Engines side by side, 1 to 4; the rows are shared out among them.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub engines: usize,
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
+    pub engines: u8,
     /// Threads the model computes with; the default is one a core. The RTL takes one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -44,7 +44,7 @@ impl SimulationArgs {
         if let Some(threads) = self.threads {
             options.threads = threads.into();
         }
-        options.engines = self.engines;
+        options.engines = self.engines.into();
         options.trace = self.trace.clone();
         Ok(options)
     }

@@ -284,7 +284,7 @@ fn generate(
 }
 
 fn write_logits(path: &Path, generation: &Generation, n_vocab: usize) -> anyhow::Result<()> {
-    use safetensors::tensor::{Dtype, TensorView, serialize_to_file};
+    use safetensors::tensor::{Dtype, TensorView, serialize};
     let logits: Vec<u8> = generation
         .logits
         .iter()
@@ -303,7 +303,8 @@ fn write_logits(path: &Path, generation: &Generation, n_vocab: usize) -> anyhow:
         ),
         ("tokens", TensorView::new(Dtype::I32, vec![steps], &tokens)?),
     ];
-    serialize_to_file(views, None, path)?;
+    // Written in place: the crate's own writing replaces what stands at the path.
+    std::fs::write(path, serialize(views, None)?)?;
     Ok(())
 }
 

@@ -15,6 +15,8 @@ const MM2S_DESCRIPTORS: usize = 1024;
 const S2MM_DESCRIPTORS: usize = 512;
 /// Most packets in flight: what the 8-bit interrupt threshold can count.
 pub(super) const MAX_CHAIN: usize = 255;
+/// More columns a job than any kernel has.
+const MAX_COLS: u32 = 1 << 16;
 /// Register reads to wait for a reset to end or a channel to go idle. PG021 gives no bound; both
 /// take as long as the transfers under way.
 const POLLS: u32 = 100_000;
@@ -255,7 +257,7 @@ impl Engine {
         }
         let wanted = answers.len() + chain.len();
         // One interrupt when the whole chain has answered. The threshold is written first because
-        // writing it restarts its count.
+        // changing it restarts its count.
         self.write_dma(
             S2MM.0 + axi_dma::DMACR,
             run_bits(S2MM.0, chain.len() as u32),
@@ -438,11 +440,11 @@ fn probe(device: &mut dyn Device) -> Result<Capabilities, DriverError> {
         });
     }
     let max_cols = device.read32(Window::Kernel, kernel::CAP_MAX_COLS)?;
-    if max_cols == 0 {
+    if !(1..=MAX_COLS).contains(&max_cols) {
         return Err(DriverError::Capability {
             register: "CAP_MAX_COLS",
-            value: 0,
-            expected: "at least 1",
+            value: max_cols,
+            expected: "1 to 65536",
         });
     }
     Ok(Capabilities {

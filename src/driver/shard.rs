@@ -249,15 +249,15 @@ impl Shard {
         matmul: &mut MatMul<'_>,
     ) -> Result<(), DriverError> {
         let (tag, expected, found) = (job.tag, job.answer_len(), answer.len);
-        let Some(results_len) = found.checked_sub(FOOTER_BYTES) else {
+        let results_len = found.checked_sub(FOOTER_BYTES);
+        let Some(results_len) = results_len.filter(|_| found <= expected) else {
             return Err(DriverError::AnswerLength {
                 tag,
                 expected,
                 found,
             });
         };
-        self.answers
-            .sync_for_cpu(job.answer_at, found.min(expected))?;
+        self.answers.sync_for_cpu(job.answer_at, found)?;
         let mut footer = [0; FOOTER_BYTES];
         self.answers
             .read(job.answer_at + results_len, &mut footer)?;

@@ -75,11 +75,19 @@ impl Gguf {
     /// Opens `path` and reads its header. Every tensor's bytes are checked to lie within the file.
     pub fn open(path: impl AsRef<Path>) -> Result<Gguf, GgufError> {
         let path = path.as_ref();
-        let io = |source| GgufError::Io {
+        let io_error = |source| GgufError::Io {
             path: path.into(),
             source,
         };
-        let file = File::open(path).map_err(io)?;
+        // A pipe would wait for a writer, and a device has no length.
+        if !std::fs::metadata(path).map_err(io_error)?.is_file() {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(GgufError::Io {
+                path: path.into(),
+                source,
+            });
+        }
+        let file = File::open(path).map_err(io_error)?;
         Self::read(file, path).map_err(|e| e.at(path))
     }
 

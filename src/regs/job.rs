@@ -114,7 +114,8 @@ impl Footer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Status(pub u32);
 
-/// The status bits. Those above bit 7 mean that the job was malformed and has no result.
+/// The status bits. Those above bit 7 mean that the job was malformed; not all its
+/// results are there.
 pub mod status {
     pub const NONFINITE: u32 = 1 << 0;
     pub const BAD_MAGIC: u32 = 1 << 8;

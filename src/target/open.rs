@@ -151,6 +151,13 @@ pub fn open(spec: &TargetSpec, options: &TargetOptions) -> Result<Target, Target
     if !(1..=4).contains(&options.engines) {
         return range("engines", options.engines, "1 to 4");
     }
+    if let (Some(trace), TargetSpec::Model) = (&options.trace, spec) {
+        return Err(TargetError::Option {
+            option: "trace",
+            value: trace.display().to_string(),
+            wanted: "for the model, which has no signals",
+        });
+    }
     if options.trace.is_some() && options.engines > 1 {
         return range(
             "engines",
