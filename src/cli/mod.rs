@@ -47,6 +47,9 @@ fn chain(error: &anyhow::Error) -> String {
 }
 
 pub fn main() -> ExitCode {
+    // A reader that has seen enough (`| head`) ends us quietly, as it does other tools.
+    // SAFETY: no other thread runs yet, and nothing else handles the signal.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     let cli = Cli::parse();
     let level = match cli.verbose {
         0 => log::LevelFilter::Warn,
