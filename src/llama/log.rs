@@ -10,8 +10,9 @@ use llama_cpp_sys_2 as sys;
 /// The last error that llama.cpp logged, for the caller of a function that says no more than NULL.
 static LAST_ERROR: Mutex<Option<String>> = Mutex::new(None);
 
-/// Sends what llama.cpp logs to the `log` crate, under the target `llama.cpp`: its own chatter as
-/// debug, warnings and errors as such. Called by everything here that calls llama.cpp.
+/// Sends what llama.cpp logs to the `log` crate, under the target `llama.cpp`: warnings and errors
+/// as info, because what fails is told by the error that the caller gets, and the rest as debug.
+/// Called by everything here that calls llama.cpp.
 pub fn quiet() {
     static ONCE: Once = Once::new();
     // SAFETY: the callback takes no user data and may be called on any thread.
@@ -27,29 +28,36 @@ pub(super) fn take_error() -> Option<String> {
 }
 
 thread_local! {
-    /// A line that is not yet at its end; llama.cpp logs some in pieces.
-    static LINE: RefCell<String> = const { RefCell::new(String::new()) };
+    /// A line that is not yet at its end, with the level of its first piece; llama.cpp logs some
+    /// in pieces.
+    static LINE: RefCell<(sys::ggml_log_level, String)> =
+        const { RefCell::new((sys::GGML_LOG_LEVEL_NONE, String::new())) };
 }
 
 unsafe extern "C" fn on_log(level: sys::ggml_log_level, text: *const c_char, _: *mut c_void) {
     // SAFETY: llama.cpp passes a string.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-    let level = match level {
-        sys::GGML_LOG_LEVEL_ERROR => Level::Error,
-        sys::GGML_LOG_LEVEL_WARN => Level::Warn,
-        _ => Level::Debug,
-    };
-    LINE.with_borrow_mut(|line| {
-        line.push_str(&text);
-        if !line.ends_with('\n') {
-            return;
+    LINE.with_borrow_mut(|(level_of_line, line)| {
+        if line.is_empty() {
+            *level_of_line = level;
         }
-        let line = std::mem::take(line);
-        for line in line.lines().map(str::trim).filter(|l| !l.is_empty()) {
-            log!(target: "llama.cpp", level, "{line}");
-            if level == Level::Error {
-                *LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.to_owned());
-            }
+        line.push_str(&text);
+        if line.ends_with('\n') {
+            finish_line(*level_of_line, &std::mem::take(line));
         }
     });
+}
+
+fn finish_line(level: sys::ggml_log_level, line: &str) {
+    let is_error = level == sys::GGML_LOG_LEVEL_ERROR;
+    let level = match level {
+        sys::GGML_LOG_LEVEL_ERROR | sys::GGML_LOG_LEVEL_WARN => Level::Info,
+        _ => Level::Debug,
+    };
+    for line in line.lines().map(str::trim).filter(|l| !l.is_empty()) {
+        log!(target: "llama.cpp", level, "{line}");
+        if is_error {
+            *LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.to_owned());
+        }
+    }
 }

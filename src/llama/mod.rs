@@ -30,7 +30,7 @@ pub enum LlamaError {
     #[error(transparent)]
     Gguf(#[from] GgufError),
     /// llama.cpp did not load the model; the reason is the backend's or the last error it logged.
-    #[error("{}: llama.cpp cannot load the model: {reason}", path.display())]
+    #[error("{}: {reason}", path.display())]
     Load { path: PathBuf, reason: String },
     #[error("llama.cpp cannot make a context of {n_ctx} tokens: {reason}")]
     Context { n_ctx: u32, reason: String },

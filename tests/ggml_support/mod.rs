@@ -44,7 +44,10 @@ pub fn device(name: &str, options: &TargetOptions) -> (Registration, Backend) {
 }
 
 pub fn cpu() -> Backend {
-    Backend(unsafe { sys::ggml_backend_cpu_init() })
+    let backend = unsafe { sys::ggml_backend_cpu_init() };
+    // The graphs are small, and the tests side by side already.
+    unsafe { sys::ggml_backend_cpu_set_n_threads(backend, 1) };
+    Backend(backend)
 }
 
 /// The weight types of the device's kernel.
