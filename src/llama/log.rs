@@ -7,8 +7,9 @@ use std::sync::{Mutex, Once, PoisonError};
 use ::log::{Level, log};
 use llama_cpp_sys_2 as sys;
 
-/// The last error that llama.cpp logged, for the caller of a function that says no more than NULL.
-static LAST_ERROR: Mutex<Option<String>> = Mutex::new(None);
+/// The first error that llama.cpp logged since the last was taken, for the caller of a function
+/// that says no more than NULL. Those that follow say that what called it failed, too.
+static ERROR: Mutex<Option<String>> = Mutex::new(None);
 
 /// Sends what llama.cpp logs to the `log` crate, under the target `llama.cpp`: warnings and errors
 /// as info, because what fails is told by the error that the caller gets, and the rest as debug.
@@ -19,12 +20,9 @@ pub fn quiet() {
     ONCE.call_once(|| unsafe { sys::llama_log_set(Some(on_log), std::ptr::null_mut()) });
 }
 
-/// Takes the last error llama.cpp logged.
+/// Takes the first error llama.cpp logged since this was called before.
 pub(super) fn take_error() -> Option<String> {
-    LAST_ERROR
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .take()
+    ERROR.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 thread_local! {
@@ -57,7 +55,8 @@ fn finish_line(level: sys::ggml_log_level, line: &str) {
     for line in line.lines().map(str::trim).filter(|l| !l.is_empty()) {
         log!(target: "llama.cpp", level, "{line}");
         if is_error {
-            *LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = Some(line.to_owned());
+            let mut error = ERROR.lock().unwrap_or_else(PoisonError::into_inner);
+            error.get_or_insert_with(|| line.to_owned());
         }
     }
 }

@@ -29,7 +29,7 @@ pub enum LlamaError {
     Ggml(#[from] GgmlError),
     #[error(transparent)]
     Gguf(#[from] GgufError),
-    /// llama.cpp did not load the model; the reason is the backend's or the last error it logged.
+    /// llama.cpp did not load the model; the reason is the backend's or the first error it logged.
     #[error("{}: {reason}", path.display())]
     Load { path: PathBuf, reason: String },
     #[error("llama.cpp cannot make a context of {n_ctx} tokens: {reason}")]
