@@ -50,8 +50,8 @@ bool Handle::run(uint64_t cycles, uint32_t lines, uint32_t& levels) {
 bool Handle::reset(uint32_t cycles) {
     return attempt([&] { engine_->reset(cycles); });
 }
-bool Handle::trace_start(rust::Str path) {
-    return attempt([&] { engine_->trace_start(std::string(path)); });
+bool Handle::trace_start(rust::Str path, uint64_t first, uint64_t end) {
+    return attempt([&] { engine_->trace_start(std::string(path), first, end); });
 }
 bool Handle::trace_stop() {
     return attempt([&] { engine_->trace_stop(); });
@@ -70,6 +70,14 @@ FaultData Handle::fault() const {
 
 void Handle::inject(uint8_t channel, uint64_t first, uint64_t length, bool decode_error) {
     engine_->memory().inject(Channel(channel), first, length, decode_error ? kDecErr : kSlvErr);
+}
+
+rust::Vec<BeatData> Handle::take_beats() {
+    rust::Vec<BeatData> beats;
+    for (const Beat& b : engine_->memory().take_log()) {
+        beats.push_back({uint8_t(b.channel), b.cycle, b.addr, b.stalled});
+    }
+    return beats;
 }
 
 uint32_t config_bus_bytes(rust::Str name) {

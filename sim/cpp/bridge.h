@@ -11,6 +11,7 @@ namespace ws {
 
 struct Options;
 struct FaultData;
+struct BeatData;
 
 class Handle {
   public:
@@ -21,7 +22,7 @@ class Handle {
     bool write32(uint32_t addr, uint32_t value);
     bool run(uint64_t cycles, uint32_t lines, uint32_t& levels);
     bool reset(uint32_t cycles);
-    bool trace_start(rust::Str path);
+    bool trace_start(rust::Str path, uint64_t first, uint64_t end);
     bool trace_stop();
     FaultData fault() const;
 
@@ -33,6 +34,8 @@ class Handle {
     void clear_injected() { engine_->memory().clear_injected(); }
     void mute(uint8_t channel) { engine_->memory().mute(Channel(channel)); }
     void unmute() { engine_->memory().unmute(); }
+    void log_beats(bool on) { engine_->memory().log_beats(on); }
+    rust::Vec<BeatData> take_beats();
 
   private:
     template <class F> bool attempt(F f);

@@ -34,7 +34,8 @@ class Engine {
     virtual std::array<uint64_t, kAxiChannels> beats() const = 0;
     virtual Memory& memory() = 0;
 
-    virtual void trace_start(const std::string& path) = 0;
+    // Traces the cycles from `first`, or from now, to before `end`.
+    virtual void trace_start(const std::string& path, uint64_t first, uint64_t end) = 0;
     virtual void trace_stop() = 0;
 };
 

@@ -109,18 +109,18 @@ template <class Model, class Root> class EngineOf final : public Engine {
         });
     }
 
-    void trace_start(const std::string& path) override {
+    void trace_start(const std::string& path, uint64_t first, uint64_t end) override {
         close_trace();
         // Verilator does not look whether the file could be made.
         FILE* file = fopen(path.c_str(), "wb");
         if (!file) throw trace_fault(strerror(errno));
         fclose(file);
-        trace_.reset(new VerilatedFstC);
-        model_->trace(trace_.get(), 99);
-        trace_->open(path.c_str());
-        if (!trace_->isOpen()) {
-            trace_.reset();
-            throw trace_fault("the FST writer could not open it");
+        trace_path_ = path;
+        trace_end_ = end;
+        if (first > now_) {
+            trace_turn_ = first;
+        } else {
+            turn_trace();
         }
     }
 
@@ -166,6 +166,7 @@ template <class Model, class Root> class EngineOf final : public Engine {
 
     void cycle() {
         Root& r = *root_;
+        if (__builtin_expect(now_ == trace_turn_, 0)) turn_trace();
         step(false);
         if (look_) sample();
         step(true);
@@ -324,7 +325,21 @@ template <class Model, class Root> class EngineOf final : public Engine {
         throw Fault{FaultKind::Watchdog, stuck, now_, {}, {}, 0};
     }
 
+    // The cycle has come in which the trace begins or ends.
+    void turn_trace() {
+        if (trace_) return close_trace();
+        trace_turn_ = trace_end_;
+        trace_.reset(new VerilatedFstC);
+        model_->trace(trace_.get(), 99);
+        trace_->open(trace_path_.c_str());
+        if (!trace_->isOpen()) {
+            close_trace();
+            throw trace_fault("the FST writer could not open it");
+        }
+    }
+
     void close_trace() {
+        trace_turn_ = kNever;
         if (trace_) trace_->close();
         trace_.reset();
     }
@@ -354,6 +369,10 @@ template <class Model, class Root> class EngineOf final : public Engine {
     std::unique_ptr<Model> model_;
     Root* root_;
     std::unique_ptr<VerilatedFstC> trace_;
+    std::string trace_path_;
+    static constexpr uint64_t kNever = ~uint64_t(0);
+    uint64_t trace_turn_ = kNever;  // the cycle in which the trace begins or ends
+    uint64_t trace_end_ = kNever;
 };
 
 }  // namespace ws

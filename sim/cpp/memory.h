@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "fault.h"
@@ -35,6 +36,14 @@ struct Timing {
     uint32_t refresh_interval;  // every so many cycles; 0 is never
     uint32_t refresh_cycles;    // no data moves for so many
     std::array<uint32_t, kAxiChannels> stall;  // chance of a stall in a cycle, in 2^-32
+};
+
+// A data beat of a memory port.
+struct Beat {
+    Channel channel;
+    uint64_t cycle;    // in which it moved
+    uint64_t addr;     // of the bus word
+    uint32_t stalled;  // cycles before, in which it was due and the memory held it back
 };
 
 enum Response : uint8_t { kOkay = 0, kSlvErr = 2, kDecErr = 3 };
@@ -100,6 +109,13 @@ class Memory {
     uint8_t* at(uint64_t addr) { return data_ + (addr - base_); }
     const uint8_t* garbage() const { return garbage_.data(); }
 
+    // A log of the data beats that moved, for those who ask for one.
+    void log_beats(bool on) { log_on_ = on; }
+    void log(const Beat& beat) {
+        if (__builtin_expect(log_on_, 0)) log_.push_back(beat);
+    }
+    std::vector<Beat> take_log() { return std::exchange(log_, {}); }
+
   private:
     bool inside(uint64_t addr, uint64_t bytes) const {
         const uint64_t offset = addr - base_;
@@ -118,7 +134,8 @@ class Memory {
     std::vector<Injected> injected_;
     uint64_t tokens_ = 0;
     uint32_t since_refresh_ = 0, muted_ = 0;
-    bool stalls_ = false;
+    bool stalls_ = false, log_on_ = false;
+    std::vector<Beat> log_;
 };
 
 }  // namespace ws

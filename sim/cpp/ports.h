@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "checker.h"
@@ -28,7 +29,7 @@ template <unsigned Bytes> class ReadPort {
     void put_data(void* port) const { memcpy(port, source_, Bytes); }
 
     void clear() {
-        head_ = count_ = 0;
+        head_ = count_ = held_ = 0;
         arready = rvalid = false;
         ar_check_.clear();
         r_check_.clear();
@@ -49,6 +50,7 @@ template <unsigned Bytes> class ReadPort {
         }
         if (r) {
             ++r_beats;
+            memory_.log({r_, now, addr_, stalled_});
             rvalid = false;
             if (rlast) {
                 head_ = (head_ + 1) % kMaxOutstanding;
@@ -74,9 +76,15 @@ template <unsigned Bytes> class ReadPort {
 
     void next_beat(uint64_t at) {
         Burst& b = ring_[head_];
-        if (b.ready_at > at || !memory_.can_move() || memory_.stall(r_)) return;
+        if (b.ready_at > at) return;
+        if (!memory_.can_move() || memory_.stall(r_)) {
+            ++held_;
+            return;
+        }
         memory_.moved();
         rvalid = true;
+        addr_ = b.addr;
+        stalled_ = std::exchange(held_, 0);
         rresp = memory_.response(r_, b.addr, Bytes);
         source_ = rresp == kOkay ? memory_.read(b.addr, Bytes) : memory_.garbage();
         b.addr += Bytes;
@@ -91,6 +99,8 @@ template <unsigned Bytes> class ReadPort {
     Burst ring_[kMaxOutstanding];
     uint32_t head_ = 0, count_ = 0;
     uint64_t serial_ = 0;
+    uint64_t addr_ = 0;                   // of the beat that is driven
+    uint32_t held_ = 0, stalled_ = 0;     // cycles: the coming beat was held back, this one was
     const uint8_t* source_ = memory_.garbage();
 };
 
@@ -106,7 +116,7 @@ template <unsigned Bytes> class WritePort {
     uint64_t aw_beats = 0, w_beats = 0, b_beats = 0;
 
     void clear() {
-        head_ = count_ = filled_ = beat_ = 0;
+        head_ = count_ = filled_ = beat_ = held_ = 0;
         awready = wready = bvalid = false;
         aw_check_.clear();
         w_check_.clear();
@@ -121,8 +131,10 @@ template <unsigned Bytes> class WritePort {
         w_check_.cycle(reset, wvalid, wready, data, strb, wlast);
         const bool aw = awvalid && awready, w = wvalid && wready, b = bvalid && bready;
         if (bvalid) b_check_.cycle(true, bready, true, serial_);
+        if (wvalid && !wready && filled_ < count_) ++held_;
         if (w) {
             const uint32_t slot = (head_ + filled_) % kMaxOutstanding;
+            memory_.log({w_, now, ring_[slot].addr + uint64_t(beat_) * Bytes, std::exchange(held_, 0)});
             memcpy(&data_[slot * kPage + beat_ * Bytes], data, Bytes);
             strobes_[slot * (kPage / Bytes) + beat_] = strb;
             ++beat_;
@@ -205,6 +217,7 @@ template <unsigned Bytes> class WritePort {
     uint32_t head_ = 0, count_ = 0;  // bursts whose address is taken
     uint32_t filled_ = 0;            // of these, whose data has come
     uint32_t beat_ = 0;              // of the burst whose data is coming
+    uint32_t held_ = 0;              // cycles that the coming beat was held back
     uint64_t serial_ = 0;
 };
 

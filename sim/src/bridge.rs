@@ -28,6 +28,14 @@ pub(crate) mod ffi {
         message: String,
     }
 
+    /// A data beat of a memory port ([`crate::Beat`]).
+    struct BeatData {
+        channel: u8,
+        cycle: u64,
+        addr: u64,
+        stalled: u32,
+    }
+
     unsafe extern "C++" {
         include!("weightstream-sim/cpp/bridge.h");
 
@@ -41,7 +49,7 @@ pub(crate) mod ffi {
         fn write32(self: Pin<&mut Handle>, addr: u32, value: u32) -> bool;
         fn run(self: Pin<&mut Handle>, cycles: u64, lines: u32, levels: &mut u32) -> bool;
         fn reset(self: Pin<&mut Handle>, cycles: u32) -> bool;
-        fn trace_start(self: Pin<&mut Handle>, path: &str) -> bool;
+        fn trace_start(self: Pin<&mut Handle>, path: &str, first: u64, end: u64) -> bool;
         fn trace_stop(self: Pin<&mut Handle>) -> bool;
         fn fault(&self) -> FaultData;
 
@@ -53,5 +61,7 @@ pub(crate) mod ffi {
         fn clear_injected(self: Pin<&mut Handle>);
         fn mute(self: Pin<&mut Handle>, channel: u8);
         fn unmute(self: Pin<&mut Handle>);
+        fn log_beats(self: Pin<&mut Handle>, on: bool);
+        fn take_beats(self: Pin<&mut Handle>) -> Vec<BeatData>;
     }
 }

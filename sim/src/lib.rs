@@ -20,4 +20,4 @@ use weightstream_verilated as _;
 pub use channel::Channel;
 pub use error::SimError;
 pub use options::{DeviceMemory, SimOptions};
-pub use sim::{ErrorResponse, Lines, Sim, configs};
+pub use sim::{Beat, ErrorResponse, Lines, Sim, configs};

@@ -50,6 +50,18 @@ pub enum ErrorResponse {
     Decode,
 }
 
+/// A data beat of a memory port ([`Sim::log_beats`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beat {
+    pub channel: Channel,
+    /// The cycle in which it moved.
+    pub cycle: u64,
+    /// Device address of the bus word.
+    pub addr: u64,
+    /// Cycles before in which it was due and the memory held it back.
+    pub stalled: u32,
+}
+
 /// The names of the configurations in this build, the default one first.
 pub fn configs() -> Vec<String> {
     env!("WEIGHTSTREAM_SIM_CONFIGS")
@@ -179,6 +191,12 @@ impl Sim {
     /// Begins to write an FST trace of every signal to `path`, which is overwritten. It costs one
     /// to two orders of magnitude of speed.
     pub fn trace_start(&mut self, path: &Path) -> Result<(), SimError> {
+        self.trace_cycles(path, 0..u64::MAX)
+    }
+
+    /// As [`Sim::trace_start`], of the cycles `cycles` alone, counted as [`Sim::now`] does; the
+    /// rest runs at full speed. Cycles that have passed are not in the trace.
+    pub fn trace_cycles(&mut self, path: &Path, cycles: Range<u64>) -> Result<(), SimError> {
         self.trace = path.to_owned();
         let Some(text) = path.to_str() else {
             return Err(SimError::Trace {
@@ -186,7 +204,7 @@ impl Sim {
                 message: "the path is not UTF-8".into(),
             });
         };
-        let good = self.pin().trace_start(text);
+        let good = self.pin().trace_start(text, cycles.start, cycles.end);
         self.check(good)
     }
 
@@ -250,6 +268,25 @@ impl Sim {
     /// All channels move again.
     pub fn unmute(&mut self) {
         self.pin().unmute();
+    }
+
+    /// From now on, or no more, the data beats of all memory ports are logged.
+    pub fn log_beats(&mut self, on: bool) {
+        self.pin().log_beats(on);
+    }
+
+    /// The beats logged since the last call, in the order of their cycles.
+    pub fn take_beats(&mut self) -> Vec<Beat> {
+        let beats = self.pin().take_beats();
+        let beat = |b: ffi::BeatData| {
+            Some(Beat {
+                channel: Channel::from_index(b.channel)?,
+                cycle: b.cycle,
+                addr: b.addr,
+                stalled: b.stalled,
+            })
+        };
+        beats.into_iter().filter_map(beat).collect()
     }
 
     fn pin(&mut self) -> Pin<&mut ffi::Handle> {

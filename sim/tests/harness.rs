@@ -179,6 +179,26 @@ fn traces_are_written_when_asked() {
 }
 
 #[test]
+fn a_trace_of_some_cycles_is_that_of_a_whole_run_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = |name: &str, cycles| {
+        let path = folder.path().join(name);
+        let mut rig = Rig::new("loop128", 4096, &SimOptions::default());
+        rig.sim.trace_cycles(&path, cycles).unwrap();
+        rig.sim.run(3000).unwrap();
+        drop(rig);
+        std::fs::metadata(&path).unwrap().len()
+    };
+    let (whole, some) = (size("whole.fst", 0..u64::MAX), size("some.fst", 1000..1200));
+    assert!(some > 500 && some < whole, "{some} of {whole}");
+    assert_eq!(
+        size("never.fst", 5000..6000),
+        0,
+        "the window was not reached"
+    );
+}
+
+#[test]
 fn bad_options_are_refused() {
     let memory = DeviceMemory {
         data: NonNull::dangling(),

@@ -8,7 +8,7 @@ use rig::{
     Rig,
     jobs::{Job, TYPES, Vector, run},
 };
-use weightstream_sim::{Channel, SimOptions};
+use weightstream_sim::{Beat, Channel, SimOptions};
 
 const CONFIG: &str = "w128b1";
 const MAX_COLS: usize = 4;
@@ -114,5 +114,51 @@ fn the_bus_is_used() {
             );
             assert!(used >= 0.98 || beats < 10_000, "{} {rows}x{k}", ty.name);
         }
+    }
+}
+
+#[test]
+fn logged_beats_are_those_that_moved_and_name_the_stalls() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../vectors");
+    let vector = Vector::read(&folder.join("q4_1_small.safetensors"));
+    let job = Job {
+        ty: vector.ty,
+        k: vector.k,
+        rows: vector.rows,
+        cols: vector.cols,
+        skip: 0,
+        activations: &vector.activations,
+        weights: &vector.weights,
+    };
+    let log = |options: &SimOptions| {
+        let mut rig = Rig::new(CONFIG, 8 << 20, options);
+        rig.sim.log_beats(true);
+        run(&mut rig, std::slice::from_ref(&job));
+        let beats = rig.sim.take_beats();
+        for channel in [Channel::Mm2sR, Channel::S2mmW, Channel::SgR, Channel::SgW] {
+            let logged = beats.iter().filter(|b| b.channel == channel).count() as u64;
+            assert_eq!(logged, rig.sim.beats(channel), "{channel}");
+        }
+        assert!(beats.is_sorted_by_key(|b| b.cycle));
+        beats
+    };
+    let of = |beats: &[Beat], channel| -> Vec<u64> {
+        let beats = beats.iter().filter(|b| b.channel == channel);
+        beats.map(|b| b.addr).collect()
+    };
+    let smooth = log(&SimOptions::default());
+    assert!(smooth.iter().all(|b| b.stalled == 0));
+    let stalled = log(&SimOptions {
+        stalls: vec![(Channel::Mm2sR, 0.5)],
+        ..SimOptions::default()
+    });
+    assert!(
+        stalled.iter().any(|b| b.stalled > 0)
+            && stalled
+                .iter()
+                .all(|b| b.stalled == 0 || b.channel == Channel::Mm2sR)
+    );
+    for channel in [Channel::Mm2sR, Channel::S2mmW] {
+        assert_eq!(of(&stalled, channel), of(&smooth, channel), "{channel}");
     }
 }
