@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use weightstream::dma::Coherence;
 use weightstream::driver::Accelerator;
-use weightstream::target::{TargetOptions, TargetSpec, open};
+use weightstream::target::{TargetOptions, TargetSpec, Trace, open};
 
 /// How simulated targets are set up.
 #[derive(Args, Clone, Debug)]
@@ -45,7 +45,10 @@ impl SimulationArgs {
             options.threads = threads.into();
         }
         options.engines = self.engines.into();
-        options.trace = self.trace.clone();
+        options.trace = self.trace.clone().map(|path| Trace {
+            path,
+            cycles: 0..u64::MAX,
+        });
         Ok(options)
     }
 

@@ -7,7 +7,7 @@ use crate::quant::WeightType;
 use crate::regs::axi_dma::{self, cr, desc, sr};
 use crate::regs::job::PART_ALIGN;
 use crate::regs::kernel;
-use crate::target::{Activity, Device, DeviceError, Window};
+use crate::target::{Activity, Beat, Device, DeviceError, Window};
 
 /// Descriptors of the MM2S ring: a job takes three and one more for each split.
 const MM2S_DESCRIPTORS: usize = 1024;
@@ -109,6 +109,11 @@ impl Engine {
 
     pub fn activity(&self) -> Option<Activity> {
         self.device.activity()
+    }
+
+    /// The data beats since the last call ([`Device::take_beats`]).
+    pub fn take_beats(&mut self) -> Vec<Beat> {
+        self.device.take_beats()
     }
 
     /// Reads one of the kernel's 64-bit counters (`regs::kernel`).

@@ -3,11 +3,13 @@
 //! Everything above this border (driver, loader, ggml backend, command line) is the same code for
 //! all targets. A target is memory for a heap and an engine's [`Device`].
 
+mod conditions;
 pub mod model;
 mod open;
 #[cfg(feature = "rtl")]
 pub mod rtl;
 
+pub use conditions::{Beat, CHANNELS, Conditions, Port, Stalls, Trace};
 pub use open::{Target, TargetError, TargetOptions, TargetSpec, open};
 
 use std::ops::Range;
@@ -51,6 +53,12 @@ pub trait Device: Send {
     /// cycle.
     fn activity(&self) -> Option<Activity> {
         None
+    }
+
+    /// The data beats since the last call, in the order of their cycles, where
+    /// [`TargetOptions::log_beats`] asked for them; none where no bus is simulated.
+    fn take_beats(&mut self) -> Vec<Beat> {
+        Vec::new()
     }
 }
 

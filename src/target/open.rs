@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::num::NonZero;
-use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use super::model::{ModelConfig, ModelDevice};
 #[cfg(feature = "rtl")]
 use super::rtl::RtlDevice;
-use super::{Device, DeviceError, Fault};
+use super::{Conditions, Device, DeviceError, Fault, Trace};
 use crate::dma::{Coherence, DmaError, GRANULE, Heap, SimMemory};
 
 /// Which target.
@@ -79,8 +78,12 @@ pub struct TargetOptions {
     pub length_width: u32,
     /// Faults to show.
     pub faults: Vec<Fault>,
-    /// Where the RTL writes an FST trace of the whole run.
-    pub trace: Option<PathBuf>,
+    /// The memory's timing.
+    pub conditions: Conditions,
+    /// The trace that the RTL writes.
+    pub trace: Option<Trace>,
+    /// Keep a log of the data beats ([`Device::take_beats`]).
+    pub log_beats: bool,
 }
 
 impl Default for TargetOptions {
@@ -95,7 +98,9 @@ impl Default for TargetOptions {
             threads: std::thread::available_parallelism().map_or(1, NonZero::get),
             length_width: 26,
             faults: Vec::new(),
+            conditions: Conditions::default(),
             trace: None,
+            log_beats: false,
         }
     }
 }
@@ -154,7 +159,7 @@ pub fn open(spec: &TargetSpec, options: &TargetOptions) -> Result<Target, Target
     if let (Some(trace), TargetSpec::Model) = (&options.trace, spec) {
         return Err(TargetError::Option {
             option: "trace",
-            value: trace.display().to_string(),
+            value: trace.path.display().to_string(),
             wanted: "for the model, which has no signals",
         });
     }

@@ -8,7 +8,9 @@ use weightstream_sim::{
     Channel, DeviceMemory, ErrorResponse, Lines, Sim, SimError, SimOptions, configs,
 };
 
-use super::{Activity, Device, DeviceError, Fault, Interrupts, TargetOptions, Window};
+use super::{
+    Activity, Beat, Conditions, Device, DeviceError, Fault, Interrupts, Port, TargetOptions, Window,
+};
 use crate::dma::{DmaMemory, SimMemory};
 use crate::regs::kernel;
 
@@ -34,18 +36,16 @@ impl RtlDevice {
             length: memory.len(),
             base: memory.device_base(),
         };
-        let sim_options = SimOptions {
-            seed: options.seed,
-            ..SimOptions::default()
-        };
+        let sim_options = sim_options(&options.conditions, options.seed);
         let default = || configs().into_iter().next().unwrap_or_default();
         let config = config.map_or_else(default, str::to_owned);
         // SAFETY: the memory lives as long as the simulation, and simulated cycles pass only in the
         // device's calls, in which the driver owns what it handed over.
         let mut sim = unsafe { Sim::new(&config, view, &sim_options) }?;
-        if let Some(path) = &options.trace {
-            sim.trace_start(path)?;
+        if let Some(trace) = &options.trace {
+            sim.trace_cycles(&trace.path, trace.cycles.clone())?;
         }
+        sim.log_beats(options.log_beats);
         for fault in &options.faults {
             match fault {
                 Fault::SlaveError(range) => {
@@ -102,6 +102,40 @@ impl Device for RtlDevice {
             s2mm_beats: self.sim.beats(Channel::S2mmW),
             seconds: self.seconds,
         })
+    }
+
+    fn take_beats(&mut self) -> Vec<Beat> {
+        let beats = self.sim.take_beats().into_iter();
+        let beats = beats.filter_map(|b| {
+            let port = match b.channel {
+                Channel::Mm2sR => Port::Mm2s,
+                Channel::S2mmW => Port::S2mm,
+                _ => return None,
+            };
+            Some(Beat {
+                port,
+                cycle: b.cycle,
+                addr: b.addr,
+                stalled: b.stalled,
+            })
+        });
+        beats.collect()
+    }
+}
+
+fn sim_options(conditions: &Conditions, seed: u64) -> SimOptions {
+    let stalls = Channel::ALL.into_iter().zip(conditions.stalls.0);
+    SimOptions {
+        latency: conditions.latency,
+        max_outstanding: conditions.max_outstanding,
+        bandwidth: conditions.bandwidth,
+        refresh: conditions.refresh,
+        stalls: stalls
+            .filter(|(_, percent)| *percent > 0)
+            .map(|(channel, percent)| (channel, f64::from(percent) / 100.0))
+            .collect(),
+        seed,
+        ..SimOptions::default()
     }
 }
 
