@@ -121,6 +121,10 @@ impl FromStr for Stalls {
 
 impl fmt::Display for Stalls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first = self.0[0];
+        if first > 0 && *self == Stalls([first; CHANNELS.len()]) {
+            return write!(f, "all={first}");
+        }
         let map = BTreeMap::from(*self);
         let items: Vec<String> = map.iter().map(|(c, p)| format!("{c}={p}")).collect();
         f.write_str(&items.join(","))
@@ -167,6 +171,8 @@ mod tests {
         assert_eq!(stalls.0.iter().map(|p| u32::from(*p)).sum::<u32>(), 25);
         assert_eq!(stalls.to_string().parse(), Ok(stalls));
         assert_eq!("all=7".parse(), Ok(Stalls([7; 15])));
+        assert_eq!(Stalls([7; 15]).to_string(), "all=7");
+        assert_eq!(Stalls::default().to_string(), "");
         assert_eq!("".parse(), Ok(Stalls::default()));
         let json = serde_json::to_string(&stalls).unwrap();
         assert_eq!(json, r#"{"mm2s_r":20,"s2mm_w":5}"#);

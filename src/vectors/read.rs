@@ -1,95 +1,16 @@
-//! Golden vectors: one case a safetensors file (`docs/vectors.md`).
+//! Reads a vector file and checks all of its format.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 
-use crate::quant::{WeightType, q8_0_row_bytes, quantize_q8_0};
+use super::{Case, Recorded, VectorError};
+use crate::quant::{WeightType, q8_0_row_bytes};
 
-/// One case: a matrix, activation columns and the exact results.
-#[derive(Clone, Debug)]
-pub struct Case {
-    pub path: PathBuf,
-    pub ty: WeightType,
-    pub k: usize,
-    pub rows: usize,
-    pub cols: usize,
-    /// Native GGUF blocks, `rows` rows without gaps.
-    pub weights: Vec<u8>,
-    /// Native Q8_0 blocks, `cols` columns without gaps.
-    pub activations: Vec<u8>,
-    /// The bits of the results: all rows of column 0, then of column 1, and so on.
-    pub expected: Vec<u32>,
-    /// The activations before quantisation, `cols` columns of `k`.
-    pub x: Option<Vec<f32>>,
-}
-
-/// What is wrong with a vector file.
-#[derive(Debug, thiserror::Error)]
-pub enum VectorError {
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{}: not a safetensors file: {source}", path.display())]
-    Format {
-        path: PathBuf,
-        source: safetensors::SafeTensorError,
-    },
-    #[error("{}: {field} is {value}, expected {expected}", path.display())]
-    Field {
-        path: PathBuf,
-        field: String,
-        value: String,
-        expected: String,
-    },
-}
-
-impl Case {
-    /// Reads a case and checks all of its format.
-    pub fn read(path: impl AsRef<Path>) -> Result<Case, VectorError> {
-        let path = path.as_ref();
-        let io = |source| VectorError::Io {
-            path: path.into(),
-            source,
-        };
-        // A pipe would wait for a writer, and a device may never end.
-        if !fs::metadata(path).map_err(io)?.is_file() {
-            let kind = io::ErrorKind::InvalidInput;
-            return Err(io(io::Error::new(kind, "not a regular file")));
-        }
-        let bytes = fs::read(path).map_err(io)?;
-        Reader::new(path, &bytes)?.case()
-    }
-
-    /// The case's name: that of its file without the ending.
-    pub fn name(&self) -> String {
-        self.path
-            .file_stem()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned()
-    }
-
-    /// The activations of one column.
-    pub fn column(&self, col: usize) -> &[u8] {
-        let len = q8_0_row_bytes(self.k);
-        &self.activations[col * len..][..len]
-    }
-
-    /// Where quantising `x` does not give `activations`: the first such byte's column and offset in
-    /// the column, with the byte in the file and the one computed.
-    pub fn quantisation_difference(&self) -> Option<(usize, usize, u8, u8)> {
-        let x = self.x.as_ref()?;
-        let mut quantised = vec![0; q8_0_row_bytes(self.k)];
-        x.chunks_exact(self.k).enumerate().find_map(|(col, x)| {
-            quantize_q8_0(x, &mut quantised);
-            let column = self.column(col);
-            let at = column.iter().zip(&quantised).position(|(a, b)| a != b)?;
-            Some((col, at, column[at], quantised[at]))
-        })
-    }
+/// The case in the file `path`, which holds `bytes`.
+pub(super) fn case(path: &Path, bytes: &[u8]) -> Result<Case, VectorError> {
+    Reader::new(path, bytes)?.case()
 }
 
 /// A file's parts, not checked yet.
@@ -190,53 +111,109 @@ impl<'a> Reader<'a> {
                 format!("a multiple of {ty}'s block of {}", ty.block_len()),
             );
         };
-        let expected = self.tensor("expected", Dtype::F32, [cols, rows])?;
+        let job = self.job("", ty, [k, rows, cols], row_bytes)?;
         let x = match self.tensors.names().contains(&"x") {
             true => Some(self.tensor("x", Dtype::F32, [cols, k])?),
             false => None,
         };
-        Ok(Case {
+        let recorded = match self.metadata.get("scenario") {
+            Some(text) => Some(self.recorded(text)?),
+            None => None,
+        };
+        let known = ["weightstream", "type", "k", "rows", "cols", "scenario"];
+        let notes = self.metadata.iter().map(|(k, v)| (k.clone(), v.clone()));
+        let mut case = Case {
             path: self.path.into(),
             ty,
             k,
             rows,
             cols,
-            weights: self
-                .tensor("weights", Dtype::U8, [rows, row_bytes])?
-                .to_vec(),
-            activations: self
-                .tensor("activations", Dtype::U8, [cols, q8_0_row_bytes(k)])?
-                .to_vec(),
-            expected: words(expected).collect(),
+            weights: job.weights,
+            activations: job.activations,
+            expected: job.expected,
             x: x.map(|x| words(x).map(f32::from_bits).collect()),
+            notes: notes
+                .filter(|(k, _)| !known.contains(&k.as_str()))
+                .collect(),
+            recorded: None,
+        };
+        case.recorded = recorded.map(|r| self.complete(r, &case)).transpose()?;
+        Ok(case)
+    }
+
+    /// The tensors of a job, whose names begin with `prefix`.
+    fn job(
+        &self,
+        prefix: &str,
+        ty: WeightType,
+        [k, rows, cols]: [usize; 3],
+        row_bytes: usize,
+    ) -> Result<Tensors, VectorError> {
+        debug_assert_eq!(ty.row_bytes(k), Some(row_bytes));
+        let tensor = |name, dtype, shape| self.tensor(&format!("{prefix}{name}"), dtype, shape);
+        Ok(Tensors {
+            weights: tensor("weights", Dtype::U8, [rows, row_bytes])?.to_vec(),
+            activations: tensor("activations", Dtype::U8, [cols, q8_0_row_bytes(k)])?.to_vec(),
+            expected: words(tensor("expected", Dtype::F32, [cols, rows])?).collect(),
         })
     }
+
+    /// The scenario without its data, and checked as far as it can be alone.
+    fn recorded(&self, text: &str) -> Result<Recorded, VectorError> {
+        let recorded: Recorded = match serde_json::from_str(text) {
+            Ok(recorded) => recorded,
+            Err(error) => return self.bad("metadata scenario", text, error),
+        };
+        match recorded.fault() {
+            Some((field, value, expected)) => {
+                self.bad(&format!("metadata scenario: {field}"), value, expected)
+            }
+            None => Ok(recorded),
+        }
+    }
+
+    /// Gives the jobs their data; the file's own tensors are those of the case's job.
+    fn complete(&self, mut recorded: Recorded, case: &Case) -> Result<Recorded, VectorError> {
+        let own = recorded.case;
+        let chains = recorded.scenario.chains.iter_mut();
+        for (n, job) in chains.flat_map(|chain| &mut chain.jobs).enumerate() {
+            let shape = [job.k, job.rows, job.cols];
+            let Some(row_bytes) = job.ty.row_bytes(job.k) else {
+                let block = job.ty.block_len();
+                let expected = format!("a multiple of {}'s block of {block}", job.ty);
+                return self.bad(&format!("k of job {n}"), job.k, expected);
+            };
+            let tensors = match n == own {
+                true if job.ty == case.ty && shape == [case.k, case.rows, case.cols] => Tensors {
+                    weights: case.weights.clone(),
+                    activations: case.activations.clone(),
+                    expected: case.expected.clone(),
+                },
+                true => {
+                    let wanted = "the shape in the file's own metadata";
+                    return self.bad("metadata scenario: the case's job", job, wanted);
+                }
+                false => self.job(&format!("job{n}."), job.ty, shape, row_bytes)?,
+            };
+            job.weights = tensors.weights.into();
+            job.activations = tensors.activations.into();
+            recorded.expected.push(tensors.expected);
+        }
+        Ok(recorded)
+    }
+}
+
+/// What a job's tensors hold.
+struct Tensors {
+    weights: Vec<u8>,
+    activations: Vec<u8>,
+    expected: Vec<u32>,
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = u32> {
     bytes
         .chunks_exact(4)
         .map(|b| u32::from_le_bytes(b.try_into().expect("chunks of 4 bytes")))
-}
-
-/// The vector files that `path` names: itself, or the `.safetensors` files in it, by name.
-pub fn files(path: &Path) -> Result<Vec<PathBuf>, VectorError> {
-    let io = |source| VectorError::Io {
-        path: path.into(),
-        source,
-    };
-    if !fs::metadata(path).map_err(io)?.is_dir() {
-        return Ok(vec![path.into()]);
-    }
-    let mut files = Vec::new();
-    for entry in fs::read_dir(path).map_err(io)? {
-        let file = entry.map_err(io)?.path();
-        if file.extension().is_some_and(|e| e == "safetensors") {
-            files.push(file);
-        }
-    }
-    files.sort();
-    Ok(files)
 }
 
 #[cfg(test)]
@@ -269,9 +246,7 @@ mod tests {
         });
         let bytes = safetensors::serialize(views, Some(metadata)).unwrap();
         let path = Path::new("made.safetensors");
-        Reader::new(path, &bytes)
-            .and_then(|r| r.case())
-            .map_err(|e| e.to_string())
+        case(path, &bytes).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -315,7 +290,7 @@ mod tests {
                 "33",
                 "metadata k is 33, expected a multiple of Q4_0's block of 32",
             ),
-            ("k", "64", "shape of x is [2, 32], expected [2, 64]"),
+            ("k", "64", "shape of weights is [3, 18], expected [3, 36]"),
             ("rows", "0", "metadata rows is 0"),
             ("rows", "x", "metadata rows is x"),
             ("cols", "-1", "metadata cols is -1"),
@@ -354,6 +329,6 @@ mod tests {
                 .contains("dtype of expected is I32, expected F32")
         );
         let bytes = b"not a safetensors file";
-        assert!(Reader::new(Path::new("x"), bytes).is_err());
+        assert!(case(Path::new("x"), bytes).is_err());
     }
 }
