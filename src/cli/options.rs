@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use weightstream::dma::Coherence;
 use weightstream::driver::Accelerator;
-use weightstream::target::{TargetOptions, TargetSpec, Trace, open};
+use weightstream::target::{Stalls, TargetOptions, TargetSpec, Trace, open};
 
 /// How simulated targets are set up.
 #[derive(Args, Clone, Debug)]
@@ -52,10 +52,76 @@ impl SimulationArgs {
         Ok(options)
     }
 
+    /// The options that were given, as they are given.
+    pub fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.strict {
+            words.push("--strict".into());
+        }
+        let numbers = [
+            ("--heap-mib", self.heap_mib.map(|n| n.to_string())),
+            (
+                "--engines",
+                (self.engines > 1).then(|| self.engines.to_string()),
+            ),
+            ("--threads", self.threads.map(|n| n.to_string())),
+        ];
+        for (name, value) in numbers {
+            words.extend(
+                value
+                    .map(|value| [name.to_string(), value])
+                    .into_iter()
+                    .flatten(),
+            );
+        }
+        words
+    }
+
     /// Opens `target` and gives it its driver.
     pub fn open(&self, target: &TargetSpec) -> anyhow::Result<Accelerator> {
         let opened = open(target, &self.options()?)
             .with_context(|| format!("cannot open target {target}"))?;
         Accelerator::new(opened).with_context(|| format!("cannot start target {target}"))
+    }
+}
+
+/// The timing of the memory behind the RTL.
+#[derive(Args, Clone, Debug)]
+pub struct ConditionArgs {
+    /// Chances that channels stall in a cycle, in percent, as in mm2s_r=20,s2mm_w=5 or all=30.
+    #[arg(long, value_name = "CHANNEL=PERCENT,...")]
+    stalls: Option<Stalls>,
+    /// Seed of the stalls, and of what memory and registers hold at first.
+    #[arg(long, value_name = "S")]
+    stall_seed: Option<u64>,
+    /// Cycles from an address to the first response; 60 if not given.
+    #[arg(long, value_name = "CYCLES", value_parser = clap::value_parser!(u32).range(1..))]
+    latency: Option<u32>,
+}
+
+impl ConditionArgs {
+    pub fn apply(&self, options: &mut TargetOptions) {
+        if let Some(stalls) = self.stalls {
+            options.conditions.stalls = stalls;
+        }
+        if let Some(seed) = self.stall_seed {
+            options.seed = seed;
+        }
+        if let Some(latency) = self.latency {
+            options.conditions.latency = latency;
+        }
+    }
+
+    /// The options that were given, as they are given.
+    pub fn words(&self) -> Vec<String> {
+        let options = [
+            ("--stalls", self.stalls.map(|s| s.to_string())),
+            ("--stall-seed", self.stall_seed.map(|s| s.to_string())),
+            ("--latency", self.latency.map(|n| n.to_string())),
+        ];
+        let given = options
+            .into_iter()
+            .filter_map(|(name, value)| Some([name.into(), value?]));
+        given.flatten().collect()
     }
 }

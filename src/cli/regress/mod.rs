@@ -1,0 +1,245 @@
+//! `weightstream regress`.
+
+mod junit;
+mod report;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::Args as ClapArgs;
+use regex::Regex;
+use weightstream::driver::Accelerator;
+use weightstream::regress::{Shard, Verdict, Waves, in_order, replay, waves};
+use weightstream::target::{TargetOptions, TargetSpec, open};
+use weightstream::vectors::{self, Case};
+
+use super::options::{ConditionArgs, SimulationArgs};
+use super::report::{count_bar, write_json};
+use report::{CaseReport, Report, Shape, WavesReport};
+
+/// Replay vectors, bit for bit.
+///
+/// Each case runs on a fresh target, so it shows the same whatever runs beside it. Exit status: 0
+/// all pass, 1 a difference or a failed job, 2 bad usage or a bad file.
+#[derive(ClapArgs)]
+pub struct Args {
+    /// Target to replay on: model, rtl or rtl:CONFIGURATION. May be repeated; the default is every one
+    /// in this build (`weightstream targets` lists them).
+    #[arg(short, long, value_name = "T")]
+    target: Vec<TargetSpec>,
+    /// Vector files, folders of them, or patterns such as 'nightly/**/q4_*.safetensors'.
+    #[arg(long, value_name = "PATH", default_value = "vectors", num_args = 1..)]
+    vectors: Vec<PathBuf>,
+    /// Only the cases whose name (the file's, without .safetensors) matches.
+    #[arg(long, value_name = "REGEX")]
+    filter: Option<Regex>,
+    /// Only the cases of shard I of N. Each case is in exactly one, by a hash of its name.
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Cases replayed side by side.
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: u16,
+    /// Write a JUnit report to this file.
+    #[arg(long, value_name = "FILE")]
+    junit: Option<PathBuf>,
+    /// Write the report as JSON to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Run each failing case of the RTL again, and write an FST trace from shortly before its first
+    /// wrong result into this folder.
+    #[arg(long, value_name = "DIR")]
+    waves_on_failure: Option<PathBuf>,
+    #[command(flatten)]
+    conditions: ConditionArgs,
+    #[command(flatten)]
+    simulation: SimulationArgs,
+}
+
+/// What all replays share.
+struct Session<'a> {
+    args: &'a Args,
+    options: TargetOptions,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let targets = match args.target.is_empty() {
+        true => TargetSpec::built(),
+        false => args.target.clone(),
+    };
+    let files = files(&args)?;
+    let mut options = args.simulation.options()?;
+    args.conditions.apply(&mut options);
+    // Side by side, cases share the cores.
+    options.threads = options.threads.div_ceil(args.jobs.into());
+    // What is wrong with a target is said once, and before anything runs.
+    for target in &targets {
+        let opened =
+            open(target, &options).with_context(|| format!("cannot open target {target}"))?;
+        Accelerator::new(opened).with_context(|| format!("cannot start target {target}"))?;
+    }
+    if let Some(folder) = &args.waves_on_failure {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make --waves-on-failure {}", folder.display()))?;
+    }
+    let session = Session {
+        args: &args,
+        options,
+    };
+
+    let bar = count_bar("replaying", (targets.len() * files.len()) as u64);
+    let start = Instant::now();
+    let mut report = Report::new(args.shard);
+    let runs = targets
+        .iter()
+        .flat_map(|target| files.iter().map(move |file| (target, file)));
+    in_order(
+        runs,
+        args.jobs.into(),
+        |(target, file)| session.replay_file(target, file),
+        |case| {
+            bar.suspend(|| report.add(case));
+            bar.inc(1);
+        },
+    );
+    bar.finish_and_clear();
+    report.seconds = start.elapsed().as_secs_f64();
+    report.print();
+    write_json(args.json.as_deref(), &report)?;
+    if let Some(path) = &args.junit {
+        junit::write(&report, path)?;
+    }
+    Ok(report.exit_code())
+}
+
+/// The files that the arguments choose, each once.
+fn files(args: &Args) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut seen = HashSet::new();
+    for path in &args.vectors {
+        let named = vectors::files(path)?;
+        files.extend(named.into_iter().filter(|file| seen.insert(file.clone())));
+    }
+    let name = |file: &Path| {
+        file.file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    if let Some(filter) = &args.filter {
+        files.retain(|file| filter.is_match(&name(file)));
+    }
+    if files.is_empty() {
+        let paths: Vec<String> = args
+            .vectors
+            .iter()
+            .map(|p| p.display().to_string())
+            .collect();
+        let filter = args
+            .filter
+            .as_ref()
+            .map_or(String::new(), |f| format!(" that matches --filter {f}"));
+        anyhow::bail!("{}: no vector file{filter}", paths.join(", "));
+    }
+    // A shard without a case is none the worse.
+    if let Some(shard) = args.shard {
+        files.retain(|file| shard.has(&name(file)));
+    }
+    Ok(files)
+}
+
+impl Session<'_> {
+    fn replay_file(&self, target: &TargetSpec, file: &Path) -> CaseReport {
+        let start = Instant::now();
+        let report = match Case::read(file) {
+            Ok(case) => self.replay_case(target, &case),
+            Err(error) => CaseReport::unreadable(target, file, error.to_string()),
+        };
+        report.after(start.elapsed())
+    }
+
+    fn replay_case(&self, target: &TargetSpec, case: &Case) -> CaseReport {
+        let opener = |options: &TargetOptions| open(target, options);
+        let mut report = CaseReport::new(target, case, self.repeat(target, case));
+        report.shape = Some(Shape::of(case));
+        for engine in 0..self.options.engines {
+            let done = replay(&opener, &self.options, engine, case);
+            match done {
+                Ok((Verdict::Passed, activity)) => report.passed(activity),
+                Ok((Verdict::Skipped, _)) => {
+                    report.skipped();
+                    return report;
+                }
+                Ok((verdict, _)) => {
+                    report.failed(case, &verdict);
+                    if matches!(verdict, Verdict::Failed(_)) {
+                        report.waves = self.waves(target, case, &mut report.why);
+                    }
+                    return report;
+                }
+                Err(error) => {
+                    report.broken(error.to_string());
+                    return report;
+                }
+            }
+        }
+        report
+    }
+
+    /// Traces a failing case, if that is asked for and the target has signals.
+    fn waves(
+        &self,
+        target: &TargetSpec,
+        case: &Case,
+        why: &mut Vec<String>,
+    ) -> Option<WavesReport> {
+        let folder = self.args.waves_on_failure.as_ref()?;
+        if *target == TargetSpec::Model {
+            return None;
+        }
+        // Cases of the same name in several folders do not share a file.
+        let stem = case.path.with_extension("").display().to_string();
+        let name = format!("{target}-{stem}.fst").replace([':', '/'], "-");
+        let options = TargetOptions {
+            engines: 1,
+            ..self.options.clone()
+        };
+        let opener = |options: &TargetOptions| open(target, options);
+        match waves(&opener, &options, 0, case, &folder.join(name)) {
+            Ok(Some(Waves {
+                path,
+                cycles,
+                cycle,
+                group,
+            })) => Some(WavesReport {
+                file: path.display().to_string(),
+                first_cycle: cycles.start,
+                end_cycle: cycles.end,
+                cycle,
+                scope: group.scope.into(),
+                why: group.why,
+            }),
+            Ok(None) => {
+                why.push("no waves: it did not fail again".into());
+                None
+            }
+            Err(error) => {
+                why.push(format!("no waves: {error}"));
+                None
+            }
+        }
+    }
+
+    /// The command line that repeats this case alone.
+    fn repeat(&self, target: &TargetSpec, case: &Case) -> String {
+        let mut words = vec!["weightstream".to_string(), "regress".into()];
+        words.extend(["--target".into(), target.to_string()]);
+        words.extend(["--vectors".into(), case.path.display().to_string()]);
+        words.extend(self.args.simulation.words());
+        words.extend(self.args.conditions.words());
+        let quoted = shlex::try_join(words.iter().map(String::as_str));
+        quoted.unwrap_or_else(|_| words.join(" "))
+    }
+}
