@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use llama_cpp_sys_2 as sys;
 
 use super::model::reason;
-use super::{LlamaError, Model, Token, log};
+use super::{Capture, LlamaError, Model, Token, capture, log};
 use crate::ggml::Registration;
 
 /// How a context is set up.
@@ -51,6 +51,16 @@ impl<'m> Context<'m> {
         backend: Option<Registration>,
         options: ContextOptions,
     ) -> Result<Context<'m>, LlamaError> {
+        Self::with_capture(model, backend, options, None)
+    }
+
+    /// As [`Context::new`], and `capture` sees the activations of each forward pass.
+    pub fn with_capture(
+        model: &'m Model,
+        backend: Option<Registration>,
+        options: ContextOptions,
+        capture: Option<&'m mut Capture>,
+    ) -> Result<Context<'m>, LlamaError> {
         log::take_error();
         // SAFETY: returns a struct by value.
         let mut params = unsafe { sys::llama_context_default_params() };
@@ -61,6 +71,10 @@ impl<'m> Context<'m> {
             Outputs::Last => 1,
             Outputs::All => options.n_batch,
         };
+        if let Some(capture) = capture {
+            params.cb_eval = Some(capture::on_node);
+            params.cb_eval_user_data = (&raw mut *capture).cast();
+        }
         params.n_threads = options.threads as i32;
         params.n_threads_batch = options.threads_batch as i32;
         // SAFETY: the model is live and outlives the context.

@@ -3,6 +3,7 @@
 //! Order matters: [`register`] the backend before a [`Model`] is loaded, because llama.cpp asks for
 //! its devices then.
 
+mod capture;
 mod context;
 mod log;
 mod model;
@@ -11,6 +12,7 @@ mod sampler;
 mod text;
 
 pub use self::log::quiet;
+pub use capture::Capture;
 pub use context::{Context, ContextOptions, Outputs};
 pub use model::{Model, Token};
 pub use register::register;
