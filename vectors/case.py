@@ -27,6 +27,8 @@ class Case:
     """fp32 bits of the activations before quantisation, [column][k]."""
     note: dict[str, str] = field(default_factory=dict)
     """Free metadata: source, seed, note."""
+    others: dict[str, "Case"] = field(default_factory=dict)
+    """The other jobs of a recorded scenario, by name (`job0`): what went down beside this case."""
 
 
 def make(kind: oracle.WeightType, weights: list[bytes], activations: list[bytes]) -> Case:
@@ -78,6 +80,10 @@ def read(path: Path) -> Case:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
     except SafetensorError as error:
         raise BadCase(f"{path}: {error}") from error
+    return _case(str(path), metadata, tensors)
+
+
+def _case(path: str, metadata: dict[str, str], tensors: dict) -> Case:
     version = metadata.pop("weightstream", None)
     if version != "1":
         raise BadCase(f"{path}: metadata weightstream is {version!r}, not '1'")
@@ -100,15 +106,38 @@ def read(path: Path) -> Case:
         if (tensors[name].dtype, tensors[name].shape) != (dtype, shape):
             raise BadCase(f"{path}: tensor {name} is {tensors[name].dtype} {list(tensors[name].shape)}, "
                           f"not {dtype} {list(shape)}")
+    others = _scenario(path, metadata.pop("scenario"), tensors) if "scenario" in metadata else {}
     for name in tensors:
         if name not in shapes:
             raise BadCase(f"{path}: tensor {name} is not of the format")
     bits = {name: tensors[name].view("uint32").tolist() for name in ("expected", "x") if name in tensors}
     return Case(kind, k, [row.tobytes() for row in tensors["weights"]],
-                [column.tobytes() for column in tensors["activations"]], bits["expected"], bits.get("x"), metadata)
+                [column.tobytes() for column in tensors["activations"]], bits["expected"], bits.get("x"), metadata,
+                others)
 
 
-def _number(path: Path, metadata: dict[str, str], name: str) -> int:
+def _scenario(path: str, text: str, tensors: dict) -> dict[str, Case]:
+    """The jobs beside the file's own that metadata `scenario` names; their tensors are taken out of `tensors`."""
+    try:
+        recorded = json.loads(text)
+        jobs = [job for chain in recorded["scenario"]["chains"] for job in chain["jobs"]]
+        own = recorded["case"]
+        shapes = {f"job{n}": (job["type"], job["k"], job["rows"], job["cols"]) for n, job in enumerate(jobs)
+                  if n != own}
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadCase(f"{path}: metadata scenario: {error!r}") from error
+    if own not in range(len(jobs)):
+        raise BadCase(f"{path}: metadata scenario: case is {own!r}, not one of {len(jobs)} jobs")
+    others = {}
+    for name, (kind, k, rows, cols) in shapes.items():
+        parts = {part: tensors.pop(f"{name}.{part}") for part in ("weights", "activations", "expected")
+                 if f"{name}.{part}" in tensors}
+        metadata = {"weightstream": "1", "type": kind, "k": str(k), "rows": str(rows), "cols": str(cols)}
+        others[name] = _case(f"{path}: {name}", metadata, parts)
+    return others
+
+
+def _number(path: str, metadata: dict[str, str], name: str) -> int:
     text = metadata.pop(name, None)
     if text is None or not text.isdecimal() or int(text) == 0:
         raise BadCase(f"{path}: metadata {name} is {text!r}, not a positive number")

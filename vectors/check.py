@@ -23,6 +23,8 @@ def differences(case: Case) -> list[str]:
         for r, (actual, stored) in enumerate(zip(column, case.expected[c], strict=True)):
             if actual != stored:
                 found.append(f"expected[{c}][{r}] is {stored:08x}, the oracle has {actual:08x}")
+    for name, job in case.others.items():
+        found += [f"{name}: {line}" for line in differences(job)]
     return found
 
 

@@ -6,6 +6,7 @@ mod regress;
 mod report;
 #[cfg(feature = "llama")]
 mod run;
+mod vectors;
 
 use std::process::ExitCode;
 
@@ -29,6 +30,8 @@ enum Command {
     #[cfg(feature = "llama")]
     Run(run::Args),
     Regress(regress::Args),
+    #[command(subcommand)]
+    Vectors(vectors::Command),
     Load(load::Args),
     /// List the targets of this build.
     Targets,
@@ -65,6 +68,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "llama")]
         Command::Run(args) => run::run(args),
         Command::Regress(args) => regress::run(args),
+        Command::Vectors(command) => vectors::run(command),
         Command::Load(args) => load::run(args),
         Command::Targets => {
             TargetSpec::built()

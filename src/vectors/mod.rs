@@ -1,9 +1,14 @@
 //! Golden vectors: one case a safetensors file (`docs/vectors.md`).
 
+pub mod exact;
+mod make;
+mod noise;
 mod read;
 mod scenario;
 mod write;
 
+pub use make::{MakeError, from_tensor, weight_type};
+pub use noise::Noise;
 pub use scenario::{
     Answer, BusResponse, Chain, Event, Flaw, Job, Outcome, PartKind, Recorded, Scenario,
 };

@@ -14,7 +14,7 @@ use regex::Regex;
 use weightstream::driver::Accelerator;
 use weightstream::regress::{Shard, Verdict, Waves, in_order, replay, waves};
 use weightstream::target::{TargetOptions, TargetSpec, open};
-use weightstream::vectors::{self, Case};
+use weightstream::vectors::{self, Case, exact};
 
 use super::options::{ConditionArgs, SimulationArgs};
 use super::report::{count_bar, write_json};
@@ -174,6 +174,11 @@ impl Session<'_> {
                 }
                 Ok((verdict, _)) => {
                     report.failed(case, &verdict);
+                    if !exact::check(case).is_empty() {
+                        let why =
+                            "the vector itself is not exact; see `weightstream vectors check`";
+                        report.why.push(why.into());
+                    }
                     if matches!(verdict, Verdict::Failed(_)) {
                         report.waves = self.waves(target, case, &mut report.why);
                     }
