@@ -18,3 +18,4 @@ pub mod regress;
 pub mod regs;
 pub mod target;
 pub mod vectors;
+pub mod verify;

@@ -7,6 +7,7 @@ mod report;
 #[cfg(feature = "llama")]
 mod run;
 mod vectors;
+mod verify;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ enum Command {
     Regress(regress::Args),
     #[command(subcommand)]
     Vectors(vectors::Command),
+    Verify(verify::Args),
     Load(load::Args),
     /// List the targets of this build.
     Targets,
@@ -69,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         Command::Regress(args) => regress::run(args),
         Command::Vectors(command) => vectors::run(command),
+        Command::Verify(args) => verify::run(args),
         Command::Load(args) => load::run(args),
         Command::Targets => {
             TargetSpec::built()

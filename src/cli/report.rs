@@ -30,6 +30,15 @@ pub fn count_bar(what: &'static str, total: u64) -> ProgressBar {
     bar(what, total, "{msg:>9} {wide_bar} {pos}/{len} {eta}")
 }
 
+/// A progress bar on stderr for things whose number nobody knows.
+pub fn spinner(what: &'static str) -> ProgressBar {
+    let style = ProgressStyle::with_template("{msg:>9} {pos} {elapsed} {spinner}")
+        .expect("the templates are ours");
+    ProgressBar::new_spinner()
+        .with_style(style)
+        .with_message(what)
+}
+
 fn bar(what: &'static str, total: u64, style: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(style).expect("the templates are ours");
     ProgressBar::new(total).with_style(style).with_message(what)

@@ -11,14 +11,14 @@ mod waves;
 pub use diagnose::Group;
 pub use farm::in_order;
 pub use judge::{Mismatch, MismatchKind, WrongResult, judge};
-pub use play::{Ended, Opener, Player};
+pub use play::{Ended, Layout, Opener, Player};
 pub use shard::Shard;
 pub use waves::{Waves, waves};
 
 use std::sync::Arc;
 
 use crate::driver::{Capabilities, DriverError};
-use crate::target::{Activity, Beat, TargetError, TargetOptions};
+use crate::target::{Activity, TargetError, TargetOptions};
 use crate::vectors::{Answer, Case, Chain, Job, Outcome, Scenario};
 
 /// Byte offsets at which a golden case's weights are placed: one on a bus word, one that is on none
@@ -50,15 +50,15 @@ pub enum ReplayError {
     Target(#[from] TargetError),
     #[error(transparent)]
     Driver(#[from] DriverError),
+    #[error("no case can be generated: {0}")]
+    Strategy(String),
 }
 
 /// A case as it was played.
 pub struct Played {
     pub scenario: Scenario,
     pub mismatches: Vec<Mismatch>,
-    /// The cycle in which each chain had ended, on a target that has cycles.
-    pub ended: Vec<Option<u64>>,
-    pub beats: Vec<Beat>,
+    pub ended: Vec<Ended>,
     pub activity: Option<Activity>,
 }
 
@@ -121,8 +121,7 @@ fn play(
     Ok(Some(Played {
         mismatches,
         scenario,
-        ended: ended.iter().map(|e| e.cycle).collect(),
-        beats: player.take_beats(),
+        ended,
         activity: player.activity(),
     }))
 }

@@ -1,5 +1,6 @@
 //! Plays scenarios: lays jobs into DMA memory, sends them, and collects what came back.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -36,7 +37,15 @@ pub struct Ended {
     pub outcome: Outcome,
     /// In this cycle, on a target that has cycles.
     pub cycle: Option<u64>,
+    /// The data beats that moved since the chain before, where the options asked for them.
+    pub beats: Vec<Beat>,
+    /// Where each job's parts lay. The next chain may use the same addresses.
+    pub layouts: Vec<Layout>,
 }
+
+/// Where a job's parts lie: device addresses from the first byte to behind the last.
+#[derive(Clone, Debug)]
+pub struct Layout(pub Vec<(PartKind, Range<u64>)>);
 
 /// A job in memory, and where its answer goes.
 struct Placed {
@@ -100,11 +109,6 @@ impl Player {
         self.engine.activity()
     }
 
-    /// The data beats since the last call, where the options asked for them.
-    pub fn take_beats(&mut self) -> Vec<Beat> {
-        self.engine.take_beats()
-    }
-
     /// Plays all chains. An outcome is what happened, good or bad.
     ///
     /// # Errors
@@ -113,15 +117,24 @@ impl Player {
         let mut tag = 0;
         let mut ended = Vec::new();
         for chain in &scenario.chains {
-            let outcome = self.play_chain(chain, &mut tag)?;
-            let cycle = self.activity().map(|a| a.cycles);
-            ended.push(Ended { outcome, cycle });
+            let (outcome, layouts) = self.play_chain(chain, &mut tag)?;
+            ended.push(Ended {
+                outcome,
+                cycle: self.activity().map(|a| a.cycles),
+                beats: self.engine.take_beats(),
+                layouts,
+            });
         }
         Ok(ended)
     }
 
-    fn play_chain(&mut self, chain: &Chain, tag: &mut u32) -> Result<Outcome, DmaError> {
+    fn play_chain(
+        &mut self,
+        chain: &Chain,
+        tag: &mut u32,
+    ) -> Result<(Outcome, Vec<Layout>), DmaError> {
         let mut packets = Vec::new();
+        let mut layouts = Vec::new();
         let mut placed = Vec::new();
         let first_tag = tag.wrapping_add(1);
         for (index, job) in chain.jobs.iter().enumerate() {
@@ -134,8 +147,9 @@ impl Player {
                 }) if job == index => Some((part, response)),
                 _ => None,
             };
-            let (packet, answer) = self.place(job, *tag, error)?;
+            let (packet, layout, answer) = self.place(job, *tag, error)?;
             packets.push(packet);
+            layouts.push(layout);
             placed.push(answer);
         }
         let reset = match chain.event {
@@ -147,7 +161,7 @@ impl Player {
         let ended = self.engine.run(&packets);
         self.reset_after
             .store(Interrupter::NEVER, Ordering::Relaxed);
-        Ok(match ended {
+        let outcome = match ended {
             Ok(answers) => {
                 let answers = answers.iter().zip(&placed).zip(&chain.jobs).enumerate();
                 let read = answers.map(|(n, ((answer, placed), job))| {
@@ -171,7 +185,8 @@ impl Player {
                 descriptor: Some(curdesc),
             },
             Err(error) => Outcome::Failed(error.to_string()),
-        })
+        };
+        Ok((outcome, layouts))
     }
 
     /// Lays out a job and room for its answer.
@@ -180,7 +195,7 @@ impl Player {
         job: &Job,
         tag: u32,
         error: Option<(PartKind, BusResponse)>,
-    ) -> Result<(Packet, Placed), DmaError> {
+    ) -> Result<(Packet, Layout, Placed), DmaError> {
         let bus_bytes = self.capabilities().bus_bytes;
         let skip = job.offset % bus_bytes;
         let word = job.offset - skip;
@@ -232,6 +247,13 @@ impl Player {
                 None => parts[0].1 = addr,
             }
         }
+        let answer_range = (
+            PartKind::Answer,
+            answer.addr..answer.addr + answer.len as u64,
+        );
+        let ranges = parts.iter();
+        let ranges = ranges.map(|&(kind, addr, len)| (kind, addr..addr + len as u64));
+        let layout = Layout(ranges.chain([answer_range]).collect());
         let parts = parts.into_iter();
         let packet = Packet {
             parts: parts.map(|(_, addr, len)| Part { addr, len }).collect(),
@@ -241,7 +263,7 @@ impl Player {
             buffer,
             at: answer_at,
         };
-        Ok((packet, placed))
+        Ok((packet, layout, placed))
     }
 
     fn header(&self, job: &Job, skip: usize, tag: u32) -> Header {

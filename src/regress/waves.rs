@@ -74,21 +74,17 @@ fn find(played: &Played) -> Option<(u64, Group)> {
 }
 
 fn cycle_of(played: &Played, mismatch: &Mismatch) -> Option<u64> {
-    let ended = played.ended[mismatch.chain]?;
+    let chain = &played.ended[mismatch.chain];
+    let ended = chain.cycle?;
     match &mismatch.kind {
         MismatchKind::Results { first, .. } => {
-            // The chain before may have used the same addresses.
-            let begun = mismatch.chain.checked_sub(1).and_then(|n| played.ended[n]);
-            let of_chain = |b: &&Beat| b.cycle > begun.unwrap_or(0) && b.cycle <= ended;
-            let beats: Vec<Beat> = played.beats.iter().filter(of_chain).copied().collect();
-            let cycles = first.iter().filter_map(|w| written(&beats, w.addr));
+            let cycles = first.iter().filter_map(|w| written(&chain.beats, w.addr));
             Some(cycles.min().unwrap_or(ended))
         }
         // What is silent for the watchdog's time has stopped long before.
         MismatchKind::Outcome { .. } => {
-            let beats = played.beats.iter().map(|b| b.cycle);
-            let last = beats.filter(|&c| c <= ended).max();
-            Some(last.map_or(ended, |last| if ended - last > LEAD { last } else { ended }))
+            let last = chain.beats.last().map_or(ended, |beat| beat.cycle);
+            Some(if ended - last > LEAD { last } else { ended })
         }
         MismatchKind::Status { .. } | MismatchKind::Length { .. } => Some(ended),
     }
