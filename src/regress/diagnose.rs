@@ -73,14 +73,14 @@ fn of_results(scenario: &Scenario, wrong_jobs: &[&Job], wrong: &[WrongResult]) -
         others.next().is_some()
     };
     let aligned = |job: &Job| job.offset != 0;
-    if all_wrong(&aligned) && some_right(&aligned) {
+    if all_wrong(&aligned) {
         return group(
             REALIGN,
             "only jobs whose weights start off a bus word are wrong".into(),
         );
     }
     let reuses = |job: &Job| job.reuse;
-    if all_wrong(&reuses) && some_right(&reuses) {
+    if all_wrong(&reuses) {
         return group(
             ACTIVATIONS,
             "only jobs that reuse activations are wrong".into(),
