@@ -32,6 +32,7 @@ step "lint without llama.cpp and RTL" cargo clippy --release --locked --no-defau
 step "golden vectors, built-in model (Python)" python_tests
 step "tests" cargo test --release --locked --workspace --all-features
 step "golden vectors on every target" target/release/weightstream regress --strict
+step "random jobs, RTL against model" target/release/weightstream verify -t rtl --cases 500 --strict
 step "demo" scripts/demo.sh
 
 echo "== times"
