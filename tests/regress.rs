@@ -240,9 +240,65 @@ fn bad_usage_is_told_before_anything_runs() {
         (&["--vectors", "vectors/no*"], "no vector file"),
         (&["--vectors", "vectors/[*"], "vectors/[*: pattern is"),
         (&["-t", "rtl:nothing"], "cannot open target rtl:nothing"),
+        (
+            &["--trace", "x.fst"],
+            "--trace holds one case on one target",
+        ),
+        (&["--record", "x.rec", "--jobs", "2"], "--jobs must be 1"),
+        (&["-t", "replay:none"], "none: No such file"),
     ] {
         let (status, text) = weightstream(&[&["regress"], args].concat());
         assert_eq!(status, 2, "{args:?}: {text}");
         assert!(text.contains(says), "{args:?}: {text}");
     }
+}
+
+#[test]
+fn a_recording_answers_and_is_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let run = |target: &str, more: &[&str]| {
+        let common = ["regress", "-t", target, "--filter", "_small$", "--strict"];
+        weightstream(&[&common, more].concat())
+    };
+    let targets: &[&str] = match cfg!(feature = "rtl") {
+        true => &["model", "rtl"],
+        false => &["model"],
+    };
+    for target in targets {
+        let (status, text) = run(target, &["--record", &file(target)]);
+        assert_eq!(status, 0, "{text}");
+        let replay = format!("replay:{}", file(target));
+        let (status, text) = run(&replay, &[]);
+        assert_eq!(status, 0, "{text}");
+        let (status, text) = run(&replay, &["--filter", "_rows$"]);
+        assert_eq!(status, 2, "--filter twice: {text}");
+        let (status, text) = weightstream(&[
+            "regress",
+            "-t",
+            &replay,
+            "--filter",
+            "q4_0_rows",
+            "--strict",
+        ]);
+        assert_eq!(status, 1, "another case than the recorded one: {text}");
+        assert!(text.contains("recorded is a S2mm descriptor"), "{text}");
+        let (status, text) = weightstream(&["compare", &file("model"), &file(target)]);
+        assert_eq!(status, 0, "{text}");
+    }
+    let (status, _) = run("model", &["--record", &file("one"), "--stall-seed", "1"]);
+    assert_eq!(status, 0);
+    let (status, text) = weightstream(&["compare", &file("model"), &file("one")]);
+    // The seed changes what memory holds at first: the padding of the activations.
+    assert_eq!(status, 1, "{text}");
+    assert!(
+        text.contains("first difference: job 0 of engine 0, session 1"),
+        "{text}"
+    );
+    let (status, text) = weightstream(&["compare", &file("model"), "Cargo.toml"]);
+    assert_eq!(status, 2, "{text}");
+    assert!(
+        text.contains("Cargo.toml, line 1: not the first line of a recording"),
+        "{text}"
+    );
 }

@@ -1,5 +1,6 @@
 //! Commands. Results go to stdout, logs and progress to stderr.
 
+mod compare;
 mod load;
 mod options;
 mod regress;
@@ -34,6 +35,7 @@ enum Command {
     #[command(subcommand)]
     Vectors(vectors::Command),
     Verify(verify::Args),
+    Compare(compare::Args),
     Load(load::Args),
     /// List the targets of this build.
     Targets,
@@ -72,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::Regress(args) => regress::run(args),
         Command::Vectors(command) => vectors::run(command),
         Command::Verify(args) => verify::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Load(args) => load::run(args),
         Command::Targets => {
             TargetSpec::built()

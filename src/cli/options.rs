@@ -1,11 +1,13 @@
 //! Options that several commands share.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::Args;
 use weightstream::dma::Coherence;
 use weightstream::driver::Accelerator;
+use weightstream::target::recording::Recording;
 use weightstream::target::{Stalls, TargetOptions, TargetSpec, Trace, open};
 
 /// How simulated targets are set up.
@@ -28,6 +30,10 @@ pub struct SimulationArgs {
     /// Write an FST trace of the RTL to this file. It slows the simulation about a hundredfold.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    /// Write all that crosses the target's border to this file: register accesses, descriptors,
+    /// buffers, interrupts, cycles. `--target replay:FILE` answers from it.
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
 }
 
 impl SimulationArgs {
@@ -45,6 +51,10 @@ impl SimulationArgs {
             options.threads = threads.into();
         }
         options.engines = self.engines.into();
+        options.record = self
+            .record
+            .as_ref()
+            .map(|path| Arc::new(Recording::new(path)));
         options.trace = self.trace.clone().map(|path| Trace {
             path,
             cycles: 0..u64::MAX,

@@ -92,6 +92,11 @@ struct FailureReport {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let SimulationArgs { trace, record, .. } = &args.simulation;
+    anyhow::ensure!(
+        trace.is_none() && record.is_none(),
+        "--trace and --record are for one case: give them to the `regress` of a saved one"
+    );
     let options = args.simulation.options()?;
     let opener = |options: &TargetOptions| open(&args.target, options);
     let is_model = args.target == TargetSpec::Model;

@@ -6,6 +6,7 @@
 mod conditions;
 pub mod model;
 mod open;
+pub mod recording;
 #[cfg(feature = "rtl")]
 pub mod rtl;
 
@@ -14,15 +15,18 @@ pub use open::{Target, TargetError, TargetOptions, TargetSpec, open};
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// A window of an engine's registers (`docs/registers.md`); offsets count from its base.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Window {
     Dma,
     Kernel,
 }
 
 /// The interrupt lines of an engine that are high.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interrupts {
     pub mm2s: bool,
     pub s2mm: bool,
@@ -84,6 +88,9 @@ pub enum DeviceError {
     /// The simulation ended itself: a protocol violation, a failed assertion.
     #[error("simulation: {0}")]
     Simulation(String),
+    /// A replayed recording holds something else than the driver does now.
+    #[error("replay: {0}")]
+    Diverged(String),
 }
 
 /// A fault that a simulated target is made to show.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use super::model::{ModelConfig, ModelDevice};
+use super::recording::{Recorder, Recording, RecordingError, Replay, ReplayFile};
 #[cfg(feature = "rtl")]
 use super::rtl::RtlDevice;
 use super::{Conditions, Device, DeviceError, Fault, Trace};
@@ -18,11 +19,13 @@ pub enum TargetSpec {
     Model,
     /// The Verilated RTL: the default configuration, or the one named (`rtl:w256b2`).
     Rtl(Option<String>),
+    /// What a recording holds.
+    Replay(ReplayFile),
 }
 
 impl TargetSpec {
     /// All targets there are, as the command line spells them.
-    pub const NAMES: [&str; 3] = ["model", "rtl", "rtl:CONFIGURATION"];
+    pub const NAMES: [&str; 4] = ["model", "rtl", "rtl:CONFIGURATION", "replay:FILE"];
 
     /// The targets of this build, each configuration of the RTL by itself.
     pub fn built() -> Vec<TargetSpec> {
@@ -45,6 +48,7 @@ impl FromStr for TargetSpec {
             None if s == "model" => Ok(TargetSpec::Model),
             None if s == "rtl" => Ok(TargetSpec::Rtl(None)),
             Some(("rtl", config)) => Ok(TargetSpec::Rtl(Some(config.into()))),
+            Some(("replay", file)) => Ok(TargetSpec::Replay(ReplayFile::new(file))),
             _ => Err(TargetError::Unknown(s.into())),
         }
     }
@@ -56,6 +60,7 @@ impl fmt::Display for TargetSpec {
             TargetSpec::Model => f.write_str("model"),
             TargetSpec::Rtl(None) => f.write_str("rtl"),
             TargetSpec::Rtl(Some(config)) => write!(f, "rtl:{config}"),
+            TargetSpec::Replay(file) => write!(f, "replay:{}", file.path().display()),
         }
     }
 }
@@ -82,6 +87,8 @@ pub struct TargetOptions {
     pub conditions: Conditions,
     /// The trace that the RTL writes.
     pub trace: Option<Trace>,
+    /// Where all that crosses the target's border is written.
+    pub record: Option<Arc<Recording>>,
     /// Keep a log of the data beats ([`Device::take_beats`]).
     pub log_beats: bool,
 }
@@ -100,6 +107,7 @@ impl Default for TargetOptions {
             faults: Vec::new(),
             conditions: Conditions::default(),
             trace: None,
+            record: None,
             log_beats: false,
         }
     }
@@ -138,6 +146,8 @@ pub enum TargetError {
     Dma(#[from] DmaError),
     #[error(transparent)]
     Device(#[from] DeviceError),
+    #[error(transparent)]
+    Recording(#[from] RecordingError),
 }
 
 /// Opens the target `spec`; never another one.
@@ -156,11 +166,11 @@ pub fn open(spec: &TargetSpec, options: &TargetOptions) -> Result<Target, Target
     if !(1..=4).contains(&options.engines) {
         return range("engines", options.engines, "1 to 4");
     }
-    if let (Some(trace), TargetSpec::Model) = (&options.trace, spec) {
+    if let (Some(trace), TargetSpec::Model | TargetSpec::Replay(_)) = (&options.trace, spec) {
         return Err(TargetError::Option {
             option: "trace",
             value: trace.path.display().to_string(),
-            wanted: "for the model, which has no signals",
+            wanted: "for a target without signals",
         });
     }
     if options.trace.is_some() && options.engines > 1 {
@@ -177,20 +187,39 @@ pub fn open(spec: &TargetSpec, options: &TargetOptions) -> Result<Target, Target
         options.seed,
     )?);
     let heap = Heap::new(memory.clone())?;
-    let devices = (0..options.engines).map(|_| device(spec, memory.clone(), options));
+    let session = match spec {
+        TargetSpec::Replay(file) => file.begin(),
+        _ => 0,
+    };
+    let devices = (0..options.engines).map(|engine| {
+        let memory = memory.clone();
+        device(spec, memory, options, session, engine)
+    });
+    let mut devices = devices.collect::<Result<Vec<_>, _>>()?;
+    if let Some(recording) = &options.record {
+        let session = recording.begin(&spec.to_string())?;
+        let recorded = devices.into_iter().enumerate().map(|(engine, device)| {
+            let recording = recording.clone();
+            let recorder = Recorder::new(device, memory.clone(), recording, session, engine);
+            Box::new(recorder) as Box<dyn Device>
+        });
+        devices = recorded.collect();
+    }
     Ok(Target {
         spec: spec.clone(),
-        devices: devices.collect::<Result<_, _>>()?,
+        devices,
         heap,
         length_width: options.length_width,
     })
 }
 
-/// One engine of the target.
+/// Engine `engine` of the target; of a recording, in session `session`.
 fn device(
     spec: &TargetSpec,
     memory: Arc<SimMemory>,
     options: &TargetOptions,
+    session: u64,
+    engine: usize,
 ) -> Result<Box<dyn Device>, TargetError> {
     match spec {
         TargetSpec::Model => {
@@ -200,6 +229,9 @@ fn device(
                 ..ModelConfig::default()
             };
             Ok(Box::new(ModelDevice::new(memory, config)))
+        }
+        TargetSpec::Replay(file) => {
+            Ok(Box::new(Replay::new(file.path(), memory, session, engine)?))
         }
         #[cfg(feature = "rtl")]
         TargetSpec::Rtl(config) => Ok(Box::new(RtlDevice::new(

@@ -26,8 +26,8 @@ use report::{CaseReport, Report, Shape, WavesReport};
 /// all pass, 1 a difference or a failed job, 2 bad usage or a bad file.
 #[derive(ClapArgs)]
 pub struct Args {
-    /// Target to replay on: model, rtl or rtl:CONFIGURATION. May be repeated; the default is every one
-    /// in this build (`weightstream targets` lists them).
+    /// Target to replay on: model, rtl, rtl:CONFIGURATION or replay:RECORDING. May be repeated; the
+    /// default is every one in this build (`weightstream targets` lists them).
     #[arg(short, long, value_name = "T")]
     target: Vec<TargetSpec>,
     /// Vector files, folders of them, or patterns such as 'nightly/**/q4_*.safetensors'.
@@ -70,6 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         false => args.target.clone(),
     };
     let files = files(&args)?;
+    check_usage(&args, &targets, files.len())?;
     let mut options = args.simulation.options()?;
     args.conditions.apply(&mut options);
     // Side by side, cases share the cores.
@@ -112,6 +113,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         junit::write(&report, path)?;
     }
     Ok(report.exit_code())
+}
+
+/// Refuses what would not do what it seems to.
+fn check_usage(args: &Args, targets: &[TargetSpec], files: usize) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        args.simulation.trace.is_none() || targets.len() * files == 1,
+        "--trace holds one case on one target; --waves-on-failure traces those that fail"
+    );
+    let replayed = targets.iter().any(|t| matches!(t, TargetSpec::Replay(_)));
+    anyhow::ensure!(
+        args.jobs == 1 || (args.simulation.record.is_none() && !replayed),
+        "a recording holds cases one after the other: --jobs must be 1"
+    );
+    Ok(())
 }
 
 /// The files that the arguments choose, each once.
@@ -201,7 +216,7 @@ impl Session<'_> {
         why: &mut Vec<String>,
     ) -> Option<WavesReport> {
         let folder = self.args.waves_on_failure.as_ref()?;
-        if *target == TargetSpec::Model {
+        if matches!(target, TargetSpec::Model | TargetSpec::Replay(_)) {
             return None;
         }
         // Cases of the same name in several folders do not share a file.
