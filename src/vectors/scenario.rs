@@ -234,6 +234,27 @@ impl Recorded {
         if !(8..=26).contains(&scenario.length_width) {
             return fault("length_width", &scenario.length_width, "8 to 26");
         }
+        let conditions = &scenario.conditions;
+        if conditions.latency == 0 {
+            return fault("latency", &0, "at least 1");
+        }
+        if !(1..=64).contains(&conditions.max_outstanding) {
+            return fault("max_outstanding", &conditions.max_outstanding, "1 to 64");
+        }
+        if let Some((beats, cycles)) = conditions.bandwidth
+            && (beats == 0 || cycles == 0)
+        {
+            return fault(
+                "bandwidth",
+                &(beats, cycles),
+                "beats in cycles, none of them 0",
+            );
+        }
+        if let Some((interval, length)) = conditions.refresh
+            && length >= interval
+        {
+            return fault("refresh", &(interval, length), "shorter than its interval");
+        }
         let jobs = scenario.jobs().count();
         if self.case >= jobs {
             return fault("case", &self.case, &format!("one of the {jobs} jobs"));

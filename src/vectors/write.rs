@@ -223,7 +223,20 @@ mod tests {
     #[test]
     fn what_breaks_a_recorded_scenario_is_named() {
         type Break = fn(&mut Recorded);
-        let breaks: [(Break, &str); 6] = [
+        let breaks: [(Break, &str); 10] = [
+            (|r| r.scenario.conditions.latency = 0, "latency is 0"),
+            (
+                |r| r.scenario.conditions.max_outstanding = 65,
+                "max_outstanding is 65",
+            ),
+            (
+                |r| r.scenario.conditions.bandwidth = Some((0, 4)),
+                "bandwidth is (0, 4)",
+            ),
+            (
+                |r| r.scenario.conditions.refresh = Some((9, 9)),
+                "refresh is (9, 9)",
+            ),
             (|r| r.case = 3, "case is 3, expected one of the 3 jobs"),
             (|r| r.case = 0, "the case's job is Q4_0, k 256, rows 3"),
             (|r| r.scenario.length_width = 7, "length_width is 7"),

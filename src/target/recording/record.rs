@@ -1,7 +1,7 @@
 //! Writes a recording.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,7 +21,7 @@ pub struct Recording {
 
 #[derive(Debug, Default)]
 struct State {
-    file: Option<BufWriter<File>>,
+    file: Option<File>,
     sessions: u64,
     /// The first thing that went wrong in writing.
     error: Option<std::io::Error>,
@@ -47,7 +47,7 @@ impl Recording {
         };
         let mut state = self.lock();
         if state.file.is_none() {
-            let mut file = BufWriter::new(File::create(&self.path).map_err(io)?);
+            let mut file = File::create(&self.path).map_err(io)?;
             let head = Head {
                 weightstream_recording: VERSION,
                 target: target.into(),
@@ -72,22 +72,13 @@ impl Recording {
             state.error = Some(error);
         }
     }
-
-    fn flush(&self) {
-        if let Some(file) = &mut self.lock().file
-            && let Err(error) = file.flush()
-        {
-            log::error!(
-                "{}: {error}; the recording is not whole",
-                self.path.display()
-            );
-        }
-    }
 }
 
-fn write_line(file: &mut impl Write, line: &impl Serialize) -> std::io::Result<()> {
-    serde_json::to_writer(&mut *file, line)?;
-    file.write_all(b"\n")
+/// Writes a line at once: what is recorded is whole to the last call, however the process ends.
+fn write_line(file: &mut File, line: &impl Serialize) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(line)?;
+    text.push(b'\n');
+    file.write_all(&text)
 }
 
 /// A device whose every call is recorded.
@@ -180,11 +171,5 @@ impl Device for Recorder {
 
     fn take_beats(&mut self) -> Vec<Beat> {
         self.device.take_beats()
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        self.recording.flush();
     }
 }

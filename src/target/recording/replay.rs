@@ -9,7 +9,7 @@ use super::queue::Queues;
 use super::{Channel, Entry, Line, Reader, RecordingError, from_hex};
 use crate::dma::SimMemory;
 use crate::regs::axi_dma::desc;
-use crate::target::{Activity, Device, DeviceError, Interrupts, Window};
+use crate::target::{Device, DeviceError, Interrupts, Window};
 
 /// A recording as a target; each opening is its next session.
 #[derive(Clone, Debug)]
@@ -53,6 +53,7 @@ pub struct Replay {
     engine: usize,
     /// The line that comes next.
     next: Option<(u64, Line)>,
+    /// The cycle of the line taken last, for messages.
     cycle: Option<u64>,
     /// What was the first difference; nothing is answered after it.
     diverged: Option<String>,
@@ -236,13 +237,6 @@ impl Device for Replay {
         })?;
         self.apply_done()?;
         waited
-    }
-
-    fn activity(&self) -> Option<Activity> {
-        self.cycle.map(|cycles| Activity {
-            cycles,
-            ..Activity::default()
-        })
     }
 }
 
