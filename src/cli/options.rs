@@ -21,7 +21,8 @@ pub struct SimulationArgs {
     /// taken as they are used.
     #[arg(long, value_name = "MIB")]
     pub heap_mib: Option<usize>,
-    /// Engines side by side, 1 to 4; the rows are shared out among them.
+    /// Engines side by side, 1 to 4; the rows are shared out among them. `regress` replays each case
+    /// on each engine.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=4))]
     pub engines: u8,
     /// Threads the model computes with; the default is one a core. The RTL takes one.

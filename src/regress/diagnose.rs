@@ -22,8 +22,19 @@ const ROUND: &str = "weightstream.u_kernel.u_round";
 const RESULT: &str = "weightstream.u_kernel.u_result";
 const DMA: &str = "weightstream.u_dma";
 
-/// Parts of an error's text that name a port, and the scope behind that port.
-const PORTS: [(&str, &str); 7] = [
+/// Parts of an error's text that name a module's file or a port, and the scope of the module or
+/// behind the port.
+const NAMED: [(&str, &str); 17] = [
+    ("ws_realign.sv", REALIGN),
+    ("ws_job_parser.sv", PARSER),
+    ("ws_group.sv", "weightstream.u_kernel.u_group"),
+    ("ws_issue.sv", ISSUE),
+    ("ws_act_bank.sv", ACTIVATIONS),
+    ("ws_acc.sv", "weightstream.u_kernel.u_acc"),
+    ("ws_round.sv", ROUND),
+    ("ws_result.sv", RESULT),
+    ("ws_dma_mm2s.sv", "weightstream.u_dma.u_mm2s"),
+    ("ws_dma_s2mm.sv", "weightstream.u_dma.u_s2mm"),
     ("m_axi_sg", "weightstream.u_dma.u_sg"),
     ("m_axi_mm2s", "weightstream.u_dma.u_mm2s"),
     ("m_axi_s2mm", "weightstream.u_dma.u_s2mm"),
@@ -42,7 +53,7 @@ pub(super) fn diagnose(scenario: &Scenario, mismatches: &[Mismatch]) -> Option<G
     };
     match &first.kind {
         MismatchKind::Outcome { actual, .. } => {
-            let named = PORTS.iter().find(|(text, _)| actual.contains(text));
+            let named = NAMED.iter().find(|(text, _)| actual.contains(text));
             let scope = named.map_or(DMA, |(_, scope)| scope);
             group(scope, actual)
         }
@@ -150,7 +161,7 @@ mod tests {
             RESULT,
             DMA,
         ];
-        for scope in scopes.into_iter().chain(PORTS.map(|p| p.1)) {
+        for scope in scopes.into_iter().chain(NAMED.map(|n| n.1)) {
             let mut parts = scope.split('.');
             assert_eq!(parts.next(), Some("weightstream"));
             for part in parts {
@@ -161,5 +172,77 @@ mod tests {
                 assert!(sources.contains(&wanted), "{scope}: no {wanted:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_named_module_file_is_one_of_the_rtl() {
+        let rtl = Path::new(env!("CARGO_MANIFEST_DIR")).join("rtl");
+        for (file, _) in NAMED.iter().filter(|(name, _)| name.ends_with(".sv")) {
+            let found = ["kernel", "dma"]
+                .iter()
+                .any(|dir| rtl.join(dir).join(file).is_file());
+            assert!(found, "{file}");
+        }
+    }
+
+    /// A scenario of single jobs (weights' offset, reuse), of which those in `wrong` fail so.
+    fn look(jobs: &[(usize, bool)], wrong: &[usize], bits: [u32; 2]) -> &'static str {
+        let job = |&(offset, reuse): &(usize, bool)| Job {
+            ty: crate::quant::WeightType::Q4_0,
+            k: 32,
+            rows: 1,
+            cols: 1,
+            offset,
+            reuse,
+            flaw: None,
+            weights: [].into(),
+            activations: [].into(),
+        };
+        let scenario = Scenario {
+            stall_seed: 0,
+            conditions: Default::default(),
+            length_width: 26,
+            chains: vec![crate::vectors::Chain {
+                jobs: jobs.iter().map(job).collect(),
+                event: None,
+            }],
+        };
+        let mismatch = |&job: &usize| Mismatch {
+            chain: 0,
+            job: Some(job),
+            kind: MismatchKind::Results {
+                first: vec![WrongResult {
+                    row: 0,
+                    col: 0,
+                    expected: bits[0],
+                    actual: bits[1],
+                    addr: 0,
+                }],
+                wrong: 1,
+                of: 1,
+            },
+        };
+        let mismatches: Vec<Mismatch> = wrong.iter().map(mismatch).collect();
+        diagnose(&scenario, &mismatches).unwrap().scope
+    }
+
+    #[test]
+    fn the_pattern_of_what_is_wrong_tells_where_to_look() {
+        let (one, other) = (1f32.to_bits(), 7f32.to_bits());
+        assert_eq!(
+            look(&[(0, false), (37, false)], &[1], [one, other]),
+            REALIGN
+        );
+        assert_eq!(
+            look(&[(0, false), (0, true)], &[1], [one, other]),
+            ACTIVATIONS
+        );
+        assert_eq!(look(&[(0, false)], &[0], [one, one + 1]), ROUND);
+        assert_eq!(look(&[(0, false)], &[0], [one, (-1f32).to_bits()]), ROUND);
+        assert_eq!(look(&[(0, false)], &[0], [0x7FC0_0000, one]), SCALE);
+        assert_eq!(
+            look(&[(0, false), (37, false)], &[0, 1], [one, other]),
+            KERNEL
+        );
     }
 }

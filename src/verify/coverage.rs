@@ -267,3 +267,48 @@ fn flaw_index(flaw: Flaw) -> usize {
 pub fn refuses_header(status: Status) -> bool {
     status.0 >> 8 & 0x1FF != 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_ends_that_can_be_are_asked_for() {
+        // Rows of Q4_K are whole words of 16 bytes; those of Q5_0 have an even number of bytes.
+        let ends = |ty, alignment| [0, 1, 2].map(|end| can_end(ty, 16, alignment, end));
+        assert_eq!(ends(WeightType::Q4_K, 0), [true, false, false]);
+        assert_eq!(ends(WeightType::Q4_K, 1), [false, true, true]);
+        assert_eq!(ends(WeightType::Q5_0, 0), [true, true, true]);
+        assert_eq!(ends(WeightType::Q5_0, 1), [false, true, true]);
+    }
+
+    #[test]
+    fn a_stalled_beat_is_found_in_its_part() {
+        let layout = Layout(vec![
+            (PartKind::Header, 0..64),
+            (PartKind::Activations, 128..192),
+            (PartKind::Weights, 256..310),
+            (PartKind::Answer, 512..512 + 20),
+        ]);
+        let at = |port, addr| {
+            let beat = Beat {
+                port,
+                addr,
+                cycle: 0,
+                stalled: 1,
+            };
+            stall_of(&layout, &beat, 16).map(|stall| STALLS[stall])
+        };
+        let read = |addr| at(Port::Mm2s, addr);
+        assert_eq!(read(48), Some("header"));
+        assert_eq!(read(128), Some("activations"));
+        assert_eq!(read(256), Some("weights"));
+        assert_eq!(read(288), Some("weights"));
+        assert_eq!(read(304), Some("last weights"));
+        assert_eq!(read(320), None, "another job's");
+        let write = |addr| at(Port::S2mm, addr);
+        // Four bytes of results, then the footer: the first word holds both.
+        assert_eq!(write(512), Some("footer"));
+        assert_eq!(write(256), None);
+    }
+}
