@@ -2,6 +2,7 @@
 //! reference, which are written from `docs/` and the formats alone.
 
 mod axi_lite;
+mod channel;
 mod fifos;
 mod fp16;
 mod ws_acc;
@@ -9,6 +10,10 @@ mod ws_act_bank;
 mod ws_axil_demux;
 mod ws_counter64;
 mod ws_decode;
+mod ws_dma_chan_regs;
+mod ws_dma_irq;
+mod ws_dma_mm2s;
+mod ws_dma_s2mm;
 mod ws_dot;
 mod ws_footer;
 mod ws_job_header;

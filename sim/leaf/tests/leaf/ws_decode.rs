@@ -84,7 +84,7 @@ fn scale_min(b: &[u8], j: usize) -> (i128, i128) {
 #[derive(Debug, Clone, Copy)]
 struct Lane {
     module: &'static str,
-    /// Bytes that the realignment takes at once: whole blocks of 32 weights.
+    /// Bytes of a piece, as the realignment takes them out of the stream.
     extract: usize,
     lanes: usize,
     lane: usize,
@@ -93,10 +93,17 @@ struct Lane {
 impl Lane {
     /// Where the lane's block lies in the group, and its first weight in that block.
     fn share(&self, format: &Format, step: usize) -> (usize, usize) {
-        if format.bytes > self.extract || format.bytes > 34 {
+        if format.bytes > 34 {
             return (0, 32 * (step * self.lanes + self.lane));
         }
-        (self.lane * format.bytes, 0)
+        // A piece has whole blocks from its start on, as many as the lanes halve into.
+        let in_piece = [4, 2, 1]
+            .into_iter()
+            .find(|n| *n <= self.lanes && n * format.bytes <= self.extract)
+            .unwrap_or(1);
+        let piece = self.lane / in_piece;
+        let block = self.lane % in_piece;
+        (piece * self.extract + block * format.bytes, 0)
     }
 }
 
@@ -149,7 +156,7 @@ fn check(
 fn inputs(steps: usize) -> impl Strategy<Value = (Format, Vec<u8>, usize, [u16; 2])> {
     (
         prop::sample::select(FORMATS.to_vec()),
-        prop::collection::vec(any::<u8>(), 34 * 7),
+        prop::collection::vec(any::<u8>(), 288),
         0..steps,
         [any_bits(), any_bits()],
     )
@@ -161,6 +168,18 @@ proptest! {
     #[test]
     fn the_only_lane((format, group, step, scales) in inputs(8)) {
         let lane = Lane { module: "ws_decode_lane0of1", extract: 34, lanes: 1, lane: 0 };
+        check(lane, format, group, step, scales)?;
+    }
+
+    #[test]
+    fn second_of_two_lanes((format, group, step, scales) in inputs(4)) {
+        let lane = Lane { module: "ws_decode_lane1of2", extract: 48, lanes: 2, lane: 1 };
+        check(lane, format, group, step, scales)?;
+    }
+
+    #[test]
+    fn last_of_four_lanes((format, group, step, scales) in inputs(2)) {
+        let lane = Lane { module: "ws_decode_lane3of4", extract: 96, lanes: 4, lane: 3 };
         check(lane, format, group, step, scales)?;
     }
 }
