@@ -24,6 +24,8 @@ class Model {
     virtual ~Model() = default;
     // Throws with the file, line and text of a failed assertion.
     void eval();
+    // Whether the module's assertions are looked at.
+    virtual void assertions(bool on) = 0;
 
     size_t ports() const { return slots_.size(); }
     rust::Str name(size_t port) const { return slots_[port].name; }

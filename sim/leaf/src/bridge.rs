@@ -16,6 +16,7 @@ pub(crate) mod ffi {
         fn input(&self, port: usize) -> bool;
         fn set(self: Pin<&mut Model>, port: usize, bytes: &[u8]);
         fn get(&self, port: usize, bytes: &mut [u8]);
+        fn assertions(self: Pin<&mut Model>, on: bool);
         fn eval(self: Pin<&mut Model>) -> Result<()>;
     }
 }
