@@ -92,6 +92,18 @@ impl Wait {
     }
 }
 
+/// The port of a module inside, whose signals have the directions for a suffix and no prefix.
+pub const LOWRISC: &str = "";
+
+fn signal_name(port: &str, signal: &str) -> String {
+    if port != LOWRISC {
+        return format!("{port}_{signal}");
+    }
+    let ours = ["awaddr", "awvalid", "wdata", "wstrb", "wvalid", "bready"];
+    let ours = ours.contains(&signal) || ["araddr", "arvalid", "rready"].contains(&signal);
+    format!("{signal}{}", if ours { "_i" } else { "_o" })
+}
+
 /// One write and one read, either or both, over the port with the prefix `port`.
 pub fn transfer(
     leaf: &mut Leaf,
@@ -101,7 +113,7 @@ pub fn transfer(
     delays: Delays,
     around: &mut impl Around,
 ) -> Result<(Option<Reply>, Option<Reply>), TestCaseError> {
-    let name = |signal: &str| format!("{port}_{signal}");
+    let name = |signal: &str| signal_name(port, signal);
     let (mut aw_done, mut w_done) = (write.is_none(), write.is_none());
     let mut ar_done = read.is_none();
     let (mut write_accepted, mut read_accepted) = (0, 0);
