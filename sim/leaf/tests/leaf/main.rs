@@ -19,6 +19,8 @@ mod ws_dma_s2mm;
 mod ws_dma_sg;
 mod ws_dot;
 mod ws_footer;
+mod ws_group;
+mod ws_issue;
 mod ws_job_header;
 mod ws_kernel_csr;
 mod ws_mul_shift;
