@@ -64,6 +64,11 @@ const MODELS: &[Model] = &[
     with("ws_job_header_64", "ws_job_header", &[("BusBytes", 64), ("MaxCols", 4), ("MaxK", 4096)]),
     plain("ws_kernel_csr"),
     Model { registers: &[("count_q", 64)], ..plain("ws_counter64") },
+    with("ws_kernel_w64b1", "ws_kernel", &[("BusWidth", 64), ("BlocksPerCycle", 1), ("MaxCols", 3), ("MaxK", 512)]),
+    with("ws_kernel_w128b1", "ws_kernel", &[("BusWidth", 128), ("BlocksPerCycle", 1), ("MaxCols", 3), ("MaxK", 512)]),
+    with("ws_kernel_w128b2", "ws_kernel", &[("BusWidth", 128), ("BlocksPerCycle", 2), ("MaxCols", 3), ("MaxK", 512)]),
+    with("ws_kernel_w256b2", "ws_kernel", &[("BusWidth", 256), ("BlocksPerCycle", 2), ("MaxCols", 3), ("MaxK", 512)]),
+    with("ws_kernel_w512b4", "ws_kernel", &[("BusWidth", 512), ("BlocksPerCycle", 4), ("MaxCols", 3), ("MaxK", 512)]),
     // DMA engine.
     with("ws_dma_mm2s_64", "ws_dma_mm2s", &[("BusWidth", 64), ("MaxBurst", 8), ("FifoDepth", 16)]),
     with("ws_dma_mm2s_128", "ws_dma_mm2s", &[("BusWidth", 128)]),

@@ -14,7 +14,7 @@ struct Input {
 }
 
 /// `as` rounds an integer to the nearest float, ties to even, and a power of two scales exactly.
-fn reference(sum: i128, bad: bool) -> u32 {
+pub fn reference(sum: i128, bad: bool) -> u32 {
     if bad {
         return 0x7FC0_0000;
     }
