@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 pub mod jobs;
+pub mod packets;
 
 use std::{
     alloc::{Layout, alloc, dealloc},
