@@ -379,4 +379,36 @@ module ws_dma
     .s_axis_tready_o(s_axis_s2mm_tready)
   );
 
+`ifndef SYNTHESIS
+  // What is offered stays as it is until it is taken (AXI4 A3.2.1, AXI4-Stream 2.2.1). A soft reset
+  // withdraws a stream beat that waits; on AXI nothing waits by then.
+  a_sg_ar : assert property (@(posedge aclk) disable iff (!rst_n)
+      rst_n && m_axi_sg_arvalid && !m_axi_sg_arready |=> m_axi_sg_arvalid &&
+      $stable(m_axi_sg_araddr));
+  a_sg_aw : assert property (@(posedge aclk) disable iff (!rst_n)
+      rst_n && m_axi_sg_awvalid && !m_axi_sg_awready |=> m_axi_sg_awvalid &&
+      $stable(m_axi_sg_awaddr));
+  a_sg_w : assert property (@(posedge aclk) disable iff (!rst_n)
+      rst_n && m_axi_sg_wvalid && !m_axi_sg_wready |=> m_axi_sg_wvalid &&
+      $stable(m_axi_sg_wdata));
+  a_mm2s_ar : assert property (@(posedge aclk) disable iff (!rst_n)
+      rst_n && m_axi_mm2s_arvalid && !m_axi_mm2s_arready |=> m_axi_mm2s_arvalid &&
+      $stable({m_axi_mm2s_araddr, m_axi_mm2s_arlen}));
+  a_s2mm_aw : assert property (@(posedge aclk) disable iff (!rst_n)
+      rst_n && m_axi_s2mm_awvalid && !m_axi_s2mm_awready |=> m_axi_s2mm_awvalid &&
+      $stable({m_axi_s2mm_awaddr, m_axi_s2mm_awlen}));
+  a_s2mm_w : assert property (@(posedge aclk) disable iff (!rst_n)
+      rst_n && m_axi_s2mm_wvalid && !m_axi_s2mm_wready |=> m_axi_s2mm_wvalid &&
+      $stable({m_axi_s2mm_wdata, m_axi_s2mm_wstrb, m_axi_s2mm_wlast}));
+  a_stream : assert property (@(posedge aclk) disable iff (!rst_n)
+      rst_n && m_axis_mm2s_tvalid && !m_axis_mm2s_tready |=> m_axis_mm2s_tvalid &&
+      $stable({m_axis_mm2s_tdata, m_axis_mm2s_tkeep, m_axis_mm2s_tlast}));
+  a_ctrl_b : assert property (@(posedge aclk) disable iff (!aresetn)
+      s_axi_ctrl_bvalid && !s_axi_ctrl_bready |=> s_axi_ctrl_bvalid &&
+      $stable(s_axi_ctrl_bresp));
+  a_ctrl_r : assert property (@(posedge aclk) disable iff (!aresetn)
+      s_axi_ctrl_rvalid && !s_axi_ctrl_rready |=> s_axi_ctrl_rvalid &&
+      $stable({s_axi_ctrl_rdata, s_axi_ctrl_rresp}));
+`endif
+
 endmodule
