@@ -2,8 +2,8 @@
 // throws a Fault at the first broken rule. Payloads are only compared while a transfer is stalled,
 // so a channel that runs costs a few flags.
 //
-// Rules: valid and payload hold until ready (AXI4 A3.2.1); bursts are INCR, full width, aligned,
-// at most 256 beats and within 4 KiB (A3.4.1; the accelerator promises INCR and full width);
+// Rules: valid and payload hold until ready (AXI4 A3.2.1); bursts are INCR, full width
+// and within 4 KiB (A3.4.1; the accelerator promises INCR and full width);
 // WLAST and RLAST in the last beat and only there; no strobe below an unaligned first byte; no
 // response that nothing asked for; valid low during reset (A3.1.2).
 #pragma once

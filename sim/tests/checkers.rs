@@ -1,8 +1,14 @@
 //! Each rule of the protocol checkers bites, and what is right passes.
 
+mod rig;
+
 use std::pin::Pin;
 
-use weightstream_sim::probe::{Probe, make_probe};
+use rig::{BASE, Rig};
+use weightstream_sim::{
+    Channel, SimError, SimOptions,
+    probe::{Probe, make_probe},
+};
 
 type Cycle = Box<dyn Fn(Pin<&mut Probe>) -> String>;
 
@@ -200,4 +206,82 @@ fn replies() {
         vec![reply_due(1), reply(true, true, true, 1)],
     );
     check("no LAST", vec![reply_due(0), reply(true, true, false, 1)]);
+}
+
+/// The rules that `rtl/dma/tb/weightstream.sv` breaks, and what the checkers say.
+const FALL: (u32, &str) = (1, "VALID fell");
+const CHANGE: (u32, &str) = (2, "payload changed");
+const CROSS: (u32, &str) = (3, "crosses 4 KiB");
+const SIZE: (u32, &str) = (4, "SIZE is");
+const BURST: (u32, &str) = (5, "BURST is 0");
+const RESET: (u32, &str) = (6, "reset");
+const EARLY: (u32, &str) = (7, "WLAST before");
+const LATE: (u32, &str) = (8, "no WLAST");
+const STROBE: (u32, &str) = (9, "WSTRB");
+const UNASKED: (u32, &str) = (10, "nothing asked for");
+const ERROR: (u32, &str) = (11, "a response of 2");
+
+/// An accelerator that breaks a rule on a channel is stopped, and the error names the channel.
+#[track_caller]
+fn caught(channel: Channel, (rule, says): (u32, &str)) {
+    // So that VALID has to wait for READY.
+    let waits = matches!(rule, 1 | 2);
+    let stalls = if waits && !channel.is_memory() {
+        vec![(channel, 0.9)]
+    } else {
+        Vec::new()
+    };
+    let options = SimOptions {
+        stalls,
+        ..SimOptions::default()
+    };
+    let mut rig = Rig::new("rules128", 4096, &options);
+    assert_eq!(rig.arena.view().base, BASE);
+    if waits && channel.is_memory() {
+        rig.sim.mute(channel).unwrap();
+    }
+    let sim = &mut rig.sim;
+    let error = sim
+        .write32(0, rule << 8 | channel as u32)
+        .and_then(|()| sim.read32(0))
+        .and_then(|_| sim.run(100))
+        .and_then(|()| sim.reset(4))
+        .expect_err(says);
+    match &error {
+        SimError::Protocol {
+            channel: named,
+            message,
+            ..
+        } => {
+            assert_eq!(*named, channel, "{error}");
+            assert!(message.contains(says), "{error}");
+        }
+        _ => panic!("{channel}, {says}: {error}"),
+    }
+    // It cannot go on.
+    assert_eq!(sim.run(1).unwrap_err(), error);
+}
+
+#[test]
+fn every_port_is_watched() {
+    for channel in [
+        Channel::SgAr,
+        Channel::SgAw,
+        Channel::Mm2sAr,
+        Channel::S2mmAw,
+    ] {
+        for rule in [FALL, CHANGE, CROSS, SIZE, BURST, RESET] {
+            caught(channel, rule);
+        }
+    }
+    for channel in [Channel::SgW, Channel::S2mmW] {
+        for rule in [FALL, CHANGE, EARLY, LATE, STROBE, RESET] {
+            caught(channel, rule);
+        }
+    }
+    for channel in [Channel::CtrlB, Channel::CtrlR] {
+        for rule in [FALL, CHANGE, UNASKED, ERROR, RESET] {
+            caught(channel, rule);
+        }
+    }
 }

@@ -1,0 +1,1 @@
+dma/tb/weightstream.sv
