@@ -3,6 +3,7 @@
 
 use proptest::prelude::ProptestConfig;
 
+mod assertions;
 mod axi_lite;
 mod channel;
 mod fifos;
