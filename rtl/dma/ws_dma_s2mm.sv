@@ -383,6 +383,6 @@ module ws_dma_s2mm
   // Halting with the error is the last thing, once the failed descriptor's status is in memory.
   assign dma_err_o = (fail_told_q && (updates_q == '0)) ? fail_q : '0;
   assign quiet_o   = !writes_out && (updates_q == '0) && ((fail_q == '0) || fail_told_q);
-  assign idle_o    = quiet_o && !cur_valid_q;
+  assign idle_o    = pend_q == '0;
 
 endmodule

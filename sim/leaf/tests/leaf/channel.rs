@@ -110,6 +110,8 @@ pub struct Channel {
     pub sg_error: u64,
     /// The descriptor of `sg_error`.
     pub marked: Option<u64>,
+    /// Descriptors taken whose status is not in memory.
+    pending: usize,
 }
 
 impl Channel {
@@ -133,6 +135,7 @@ impl Channel {
             dma_error: 0,
             sg_error: 0,
             marked: None,
+            pending: 0,
         }
     }
 
@@ -154,13 +157,20 @@ impl Channel {
         )
     }
 
-    pub fn sample(&mut self, leaf: &Leaf) -> Result<(), LeafError> {
+    pub fn sample(&mut self, leaf: &Leaf) -> Result<(), TestCaseError> {
         let now = leaf.cycle();
+        // Software takes idle for done.
+        if !self.failed() && self.running && leaf.is("idle_o")? {
+            prop_assert_eq!(self.pending, 0, "idle in cycle {} with descriptors", now);
+        }
         if leaf.is("retire_i")? {
             self.retiring.pop_front();
+            self.pending -= 1;
         }
         if leaf.is("desc_valid_i")? && leaf.is("desc_ready_o")? {
             self.descriptors.pop_front();
+            // Of an error no status is written.
+            self.pending += usize::from(!leaf.is("mark_o")?);
         }
         if leaf.is("update_valid_o")? && leaf.is("update_ready_i")? {
             let update = leaf.get_bits("update_o")?;
