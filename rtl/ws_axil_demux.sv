@@ -46,7 +46,7 @@ module ws_axil_demux #(
   typedef enum logic [1:0] {StIdle, StRequest, StWait, StRespond} state_e;
 
   // The windows that an address selects: one or none.
-  function automatic logic [Windows-1:0] select(logic [3:0] window);
+  function automatic logic [Windows-1:0] select(input logic [3:0] window);
     for (int unsigned i = 0; i < Windows; i++) select[i] = window == 4'(i);
   endfunction
 

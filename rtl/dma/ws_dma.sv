@@ -1,8 +1,6 @@
 // AXI DMA engine: scatter-gather, 64-bit addresses, MM2S and S2MM, with the registers and
 // descriptors of docs/registers.md.
-module ws_dma
-  import ws_dma_pkg::*;
-#(
+module ws_dma #(
   parameter int unsigned BusWidth    = 128,  // 64, 128, 256 or 512
   parameter int unsigned LengthWidth = 26,   // of a descriptor's length field, 8 to 26
   localparam int unsigned BusBytes = BusWidth / 8
@@ -85,31 +83,31 @@ module ws_dma
   logic        soft_rst, resetting, rst_n;
   logic [4:0]  waddr, raddr;
   logic [31:0] wdata, word;
-  err_t        word_err, retire_err;
-  desc_ptr_t   word_ptr, retire_ptr;
+  ws_dma_pkg::err_t word_err, retire_err;
+  ws_dma_pkg::desc_ptr_t word_ptr, retire_ptr;
   logic        retire_eof;
 
   logic        mm2s_we, mm2s_re, mm2s_run, mm2s_halted, mm2s_start, mm2s_tail;
   logic [31:0] mm2s_rdata;
-  desc_ptr_t   mm2s_curdesc, mm2s_taildesc, mm2s_req_ptr, mm2s_mark_ptr;
+  ws_dma_pkg::desc_ptr_t mm2s_curdesc, mm2s_taildesc, mm2s_req_ptr, mm2s_mark_ptr;
   logic        mm2s_req_valid, mm2s_req_ready, mm2s_word_valid;
   logic        mm2s_desc_valid, mm2s_desc_ready, mm2s_update_valid, mm2s_update_ready;
-  desc_t       mm2s_desc;
-  update_t     mm2s_update;
+  ws_dma_pkg::desc_t mm2s_desc;
+  ws_dma_pkg::update_t mm2s_update;
   logic        mm2s_retire, mm2s_mark, mm2s_quiet;
   logic        mm2s_fetch_quiet, mm2s_fetch_idle, mm2s_move_quiet, mm2s_move_idle;
-  err_t        mm2s_dma_err, mm2s_sg_err;
+  ws_dma_pkg::err_t mm2s_dma_err, mm2s_sg_err;
 
   logic        s2mm_we, s2mm_re, s2mm_run, s2mm_halted, s2mm_start, s2mm_tail;
   logic [31:0] s2mm_rdata;
-  desc_ptr_t   s2mm_curdesc, s2mm_taildesc, s2mm_req_ptr, s2mm_mark_ptr;
+  ws_dma_pkg::desc_ptr_t s2mm_curdesc, s2mm_taildesc, s2mm_req_ptr, s2mm_mark_ptr;
   logic        s2mm_req_valid, s2mm_req_ready, s2mm_word_valid;
   logic        s2mm_desc_valid, s2mm_desc_ready, s2mm_update_valid, s2mm_update_ready;
-  desc_t       s2mm_desc;
-  update_t     s2mm_update;
+  ws_dma_pkg::desc_t s2mm_desc;
+  ws_dma_pkg::update_t s2mm_update;
   logic        s2mm_retire, s2mm_mark, s2mm_quiet;
   logic        s2mm_fetch_quiet, s2mm_fetch_idle, s2mm_move_quiet, s2mm_move_idle;
-  err_t        s2mm_dma_err, s2mm_sg_err;
+  ws_dma_pkg::err_t s2mm_dma_err, s2mm_sg_err;
 
   assign rst_n      = aresetn && !soft_rst;
   assign mm2s_quiet = mm2s_fetch_quiet && mm2s_move_quiet;

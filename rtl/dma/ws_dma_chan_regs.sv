@@ -2,9 +2,7 @@
 //
 // A channel is halted, running or stopping. RS = 0 and every error stop it: it begins nothing
 // new, what is out on AXI ends, and only then it is halted.
-module ws_dma_chan_regs
-  import ws_dma_pkg::*;
-(
+module ws_dma_chan_regs (
   input  logic        clk_i,
   input  logic        rst_ni,       // also low for a cycle at the end of a soft reset
   // Register access, offsets within the channel
@@ -20,16 +18,16 @@ module ws_dma_chan_regs
   output logic        halted_o,
   output logic        start_o,      // CURDESC is the next descriptor
   output logic        tail_o,       // TAILDESC is new
-  output desc_ptr_t   curdesc_o,
-  output desc_ptr_t   taildesc_o,
+  output ws_dma_pkg::desc_ptr_t curdesc_o,
+  output ws_dma_pkg::desc_ptr_t taildesc_o,
   // From them
   input  logic        quiet_i,      // nothing of this channel is out on AXI
   input  logic        idle_i,       // all up to the tail is done
   input  logic        retire_i,     // a descriptor is done, `retire_ptr_i`
-  input  desc_ptr_t   retire_ptr_i,
+  input  ws_dma_pkg::desc_ptr_t retire_ptr_i,
   input  logic        packet_i,     // and it was the last of a packet
-  input  err_t        dma_err_i,
-  input  err_t        sg_err_i,
+  input  ws_dma_pkg::err_t dma_err_i,
+  input  ws_dma_pkg::err_t sg_err_i,
   output logic        introut_o
 );
   typedef enum logic [1:0] {StHalted, StRunning, StStopping} state_e;
@@ -38,9 +36,9 @@ module ws_dma_chan_regs
   logic       rs_q, ioc_en_q, dly_en_q, err_en_q;
   logic [7:0] threshold_q, delay_q;
   logic       load_q;               // the threshold has changed
-  err_t       dma_err_q, sg_err_q;
+  ws_dma_pkg::err_t dma_err_q, sg_err_q;
   logic       ioc_q, dly_q, err_q;
-  desc_ptr_t  curdesc_q, taildesc_q;
+  ws_dma_pkg::desc_ptr_t curdesc_q, taildesc_q;
   logic       tail_q, tail_seen_q;
 
   // ---------------------------------------------------------------------------------------------
@@ -69,18 +67,18 @@ module ws_dma_chan_regs
     load_q <= 1'b0;
     tail_q <= 1'b0;
     if (!rst_ni) begin
-      rs_q        <= DmacrResetValue[0];
+      rs_q        <= ws_dma_pkg::DmacrResetValue[0];
       ioc_en_q    <= 1'b0;
       dly_en_q    <= 1'b0;
       err_en_q    <= 1'b0;
-      threshold_q <= DmacrResetValue[23:16];
+      threshold_q <= ws_dma_pkg::DmacrResetValue[23:16];
       delay_q     <= '0;
       curdesc_q   <= '0;
       taildesc_q  <= '0;
     end else begin
       if (we_i) begin
         unique case (waddr_i)
-          Mm2sDmacr[4:0]: begin
+          ws_dma_pkg::Mm2sDmacr[4:0]: begin
             rs_q     <= wdata_i[0];
             ioc_en_q <= wdata_i[12];
             dly_en_q <= wdata_i[13];
@@ -91,10 +89,14 @@ module ws_dma_chan_regs
               load_q      <= 1'b1;
             end
           end
-          Mm2sCurdesc[4:0]:     if (state_q == StHalted) curdesc_q[25:0] <= wdata_i[31:6];
-          Mm2sCurdescMsb[4:0]:  if (state_q == StHalted) curdesc_q[57:26] <= wdata_i;
-          Mm2sTaildescMsb[4:0]: taildesc_q[57:26] <= wdata_i;
-          Mm2sTaildesc[4:0]: begin
+          ws_dma_pkg::Mm2sCurdesc[4:0]: begin
+            if (state_q == StHalted) curdesc_q[25:0] <= wdata_i[31:6];
+          end
+          ws_dma_pkg::Mm2sCurdescMsb[4:0]: begin
+            if (state_q == StHalted) curdesc_q[57:26] <= wdata_i;
+          end
+          ws_dma_pkg::Mm2sTaildescMsb[4:0]: taildesc_q[57:26] <= wdata_i;
+          ws_dma_pkg::Mm2sTaildesc[4:0]: begin
             taildesc_q[25:0] <= wdata_i[31:6];
             tail_q           <= rs_q && (state_q == StRunning);
           end
@@ -120,10 +122,10 @@ module ws_dma_chan_regs
       err_q     <= 1'b0;
       introut_o <= 1'b0;
     end else begin
-      if (we_i && (waddr_i == Mm2sDmasr[4:0])) begin
-        if (|(wdata_i & DmasrIocIrq)) ioc_q <= 1'b0;
-        if (|(wdata_i & DmasrDlyIrq)) dly_q <= 1'b0;
-        if (|(wdata_i & DmasrErrIrq)) err_q <= 1'b0;
+      if (we_i && (waddr_i == ws_dma_pkg::Mm2sDmasr[4:0])) begin
+        if (|(wdata_i & ws_dma_pkg::DmasrIocIrq)) ioc_q <= 1'b0;
+        if (|(wdata_i & ws_dma_pkg::DmasrDlyIrq)) dly_q <= 1'b0;
+        if (|(wdata_i & ws_dma_pkg::DmasrErrIrq)) err_q <= 1'b0;
       end
       if (ioc) ioc_q <= 1'b1;
       if (dly) dly_q <= 1'b1;
@@ -139,20 +141,20 @@ module ws_dma_chan_regs
   always_ff @(posedge clk_i) begin
     if (re_i) begin
       unique case (raddr_i)
-        Mm2sDmacr[4:0]: begin
+        ws_dma_pkg::Mm2sDmacr[4:0]: begin
           rdata_o <= {delay_q, threshold_q, 1'b0, err_en_q, dly_en_q, ioc_en_q, 9'd0, resetting_i,
-                      DmacrResetValue[1], rs_q};
+                      ws_dma_pkg::DmacrResetValue[1], rs_q};
         end
-        Mm2sDmasr[4:0]: begin
+        ws_dma_pkg::Mm2sDmasr[4:0]: begin
           rdata_o <= {delay_sts, threshold_sts, 1'b0, err_q, dly_q, ioc_q, 1'b0, sg_err_q.dec,
                       sg_err_q.slv, sg_err_q.int_err, 1'b0, dma_err_q.dec, dma_err_q.slv,
-                      dma_err_q.int_err, DmasrResetValue[3:2],
+                      dma_err_q.int_err, ws_dma_pkg::DmasrResetValue[3:2],
                       idle_i && tail_seen_q && (state_q != StHalted), state_q == StHalted};
         end
-        Mm2sCurdesc[4:0]:     rdata_o <= {curdesc_q[25:0], 6'd0};
-        Mm2sCurdescMsb[4:0]:  rdata_o <= curdesc_q[57:26];
-        Mm2sTaildesc[4:0]:    rdata_o <= {taildesc_q[25:0], 6'd0};
-        Mm2sTaildescMsb[4:0]: rdata_o <= taildesc_q[57:26];
+        ws_dma_pkg::Mm2sCurdesc[4:0]:     rdata_o <= {curdesc_q[25:0], 6'd0};
+        ws_dma_pkg::Mm2sCurdescMsb[4:0]:  rdata_o <= curdesc_q[57:26];
+        ws_dma_pkg::Mm2sTaildesc[4:0]:    rdata_o <= {taildesc_q[25:0], 6'd0};
+        ws_dma_pkg::Mm2sTaildescMsb[4:0]: rdata_o <= taildesc_q[57:26];
         default:              rdata_o <= '0;
       endcase
     end

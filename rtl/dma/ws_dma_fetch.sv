@@ -2,9 +2,7 @@
 // a descriptor's successor is asked for as soon as the two words of its address have come.
 // What goes wrong is kept in order as a marker descriptor, so that the descriptors before it
 // still complete; nothing is fetched past it.
-module ws_dma_fetch
-  import ws_dma_pkg::*;
-#(
+module ws_dma_fetch #(
   parameter int unsigned BusWidth    = 128,
   parameter int unsigned LengthWidth = 26,  // of the length field in CONTROL, 8 to 26
   parameter int unsigned Depth       = 8    // descriptors held
@@ -16,22 +14,22 @@ module ws_dma_fetch
   input  logic        halted_i,
   input  logic        start_i,
   input  logic        tail_i,
-  input  desc_ptr_t   curdesc_i,
-  input  desc_ptr_t   taildesc_i,
+  input  ws_dma_pkg::desc_ptr_t curdesc_i,
+  input  ws_dma_pkg::desc_ptr_t taildesc_i,
   output logic        quiet_o,     // no fetch is out
   output logic        idle_o,      // and all up to the tail is fetched and taken
   // Fetch requests
   output logic        req_valid_o,
-  output desc_ptr_t   req_ptr_o,
+  output ws_dma_pkg::desc_ptr_t req_ptr_o,
   input  logic        req_ready_i,
   // The words that come back, eight to a descriptor
   input  logic        word_valid_i,
   input  logic [31:0] word_i,
-  input  err_t        word_err_i,
-  input  desc_ptr_t   word_ptr_i,
+  input  ws_dma_pkg::err_t word_err_i,
+  input  ws_dma_pkg::desc_ptr_t word_ptr_i,
   // Descriptors
   output logic        desc_valid_o,
-  output desc_t       desc_o,
+  output ws_dma_pkg::desc_t desc_o,
   input  logic        desc_ready_i
 );
   localparam int unsigned CountWidth = $clog2(Depth + 1);
@@ -42,11 +40,11 @@ module ws_dma_fetch
   // ---------------------------------------------------------------------------------------------
   logic [2:0]  word_q;       // the next to come
   logic [25:0] next_lo_q;
-  err_t        err_q;        // in the words so far
-  desc_t       desc_q;
+  ws_dma_pkg::err_t err_q;        // in the words so far
+  ws_dma_pkg::desc_t desc_q;
   logic        push_q;       // `desc_q` is whole
   logic        dead_q;       // an error has come: the rest is dropped
-  desc_ptr_t   next_q;       // the next descriptor to ask for
+  ws_dma_pkg::desc_ptr_t next_q;       // the next descriptor to ask for
   logic        next_valid_q;
   logic        req;
   logic [1:0]  inflight_q;   // fetches that are out
@@ -60,7 +58,6 @@ module ws_dma_fetch
       next_valid_q <= 1'b0;
     end else begin
       if (word_valid_i) begin
-        assert (!halted_i && (inflight_q != '0)) else $error("a descriptor that nothing asked for");
         word_q <= word_q + 3'd1;
         err_q  <= err_q | word_err_i;
         unique case (word_q)
@@ -101,7 +98,7 @@ module ws_dma_fetch
   end
 
   ws_dma_fifo #(
-    .Width($bits(desc_t)),
+    .Width($bits(desc_q)),
     .Depth(Depth)
   ) u_fifo (
     .clk_i,
@@ -145,5 +142,11 @@ module ws_dma_fetch
       end
     end
   end
+
+`ifndef SYNTHESIS
+  a_asked : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      word_valid_i |-> !halted_i && (inflight_q != '0))
+      else $error("a descriptor that nothing asked for");
+`endif
 
 endmodule

@@ -41,13 +41,20 @@ module ws_dma_fifo #(
       rptr_q  <= '0;
       count_q <= '0;
     end else if (push_i || pop_i) begin
-      // The users reserve room before they push.
-      assert (!push_i || (count_q != CountWidth'(Depth))) else $error("push into a full FIFO");
-      assert (!pop_i || valid_o) else $error("pop from an empty FIFO");
       if (push_i) wptr_q <= wptr_q + 1'b1;
       if (pop_i) rptr_q <= rptr_q + 1'b1;
       count_q <= count_q + CountWidth'(push_i) - CountWidth'(pop_i);
     end
   end
+
+`ifndef SYNTHESIS
+  // The users reserve room before they push.
+  a_push : assert property (@(posedge clk_i) disable iff (!rst_ni || clear_i)
+      push_i |-> count_q != CountWidth'(Depth))
+      else $error("push into a full FIFO");
+  a_pop : assert property (@(posedge clk_i) disable iff (!rst_ni || clear_i)
+      pop_i |-> valid_o)
+      else $error("pop from an empty FIFO");
+`endif
 
 endmodule

@@ -1,8 +1,6 @@
 // Interrupt coalescing of one channel: an event after so many packets, or after so long without
 // another packet while some are unreported.
-module ws_dma_irq
-  import ws_dma_pkg::*;
-(
+module ws_dma_irq (
   input  logic       clk_i,
   input  logic       rst_ni,
   input  logic       packet_i,     // a packet's last descriptor is written back
@@ -30,7 +28,6 @@ module ws_dma_irq
       prescale_q <= '0;
       units_q    <= '0;
     end else if (packet_i) begin
-      assert (count_q != '0) else $error("the packet count ran out without an event");
       ioc_o      <= count_q == 8'd1;
       pending_q  <= count_q != 8'd1;
       prescale_q <= '0;
@@ -40,7 +37,7 @@ module ws_dma_irq
     end else if (load_i) begin
       count_q <= threshold_i;
     end else if (pending_q && (delay_i != '0)) begin
-      if (prescale_q != 7'(DmacrDelayUnit - 1)) begin
+      if (prescale_q != 7'(ws_dma_pkg::DmacrDelayUnit - 1)) begin
         prescale_q <= prescale_q + 7'd1;
       end else if (units_q < delay_i - 8'd1) begin
         prescale_q <= '0;
@@ -54,5 +51,11 @@ module ws_dma_irq
       end
     end
   end
+
+`ifndef SYNTHESIS
+  a_count : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      packet_i |-> count_q != '0)
+      else $error("the packet count ran out without an event");
+`endif
 
 endmodule

@@ -1,9 +1,7 @@
 // The memory-to-stream reader. It turns descriptors into bursts that never cross 4 KiB, as many
 // in flight as the data FIFO has room for, so that memory latency is hidden and every beat that
 // comes is taken at once. A descriptor is complete when its last beat is read.
-module ws_dma_mm2s
-  import ws_dma_pkg::*;
-#(
+module ws_dma_mm2s #(
   parameter int unsigned BusWidth  = 128,
   parameter int unsigned MaxBurst  = 64,   // beats, a power of two; MaxBurst bus words <= 4 KiB
   parameter int unsigned FifoDepth = 256,  // beats, a power of two, at least 2 * MaxBurst
@@ -16,17 +14,17 @@ module ws_dma_mm2s
   input  logic                halted_i,
   output logic                quiet_o,
   output logic                idle_o,
-  output err_t                dma_err_o,
-  output err_t                sg_err_o,
+  output ws_dma_pkg::err_t dma_err_o,
+  output ws_dma_pkg::err_t sg_err_o,
   output logic                mark_o,       // an error that no write-back tells of, at `mark_ptr_o`
-  output desc_ptr_t           mark_ptr_o,
+  output ws_dma_pkg::desc_ptr_t mark_ptr_o,
   // Descriptors
   input  logic                desc_valid_i,
-  input  desc_t               desc_i,
+  input  ws_dma_pkg::desc_t desc_i,
   output logic                desc_ready_o,
   // Status write-backs
   output logic                update_valid_o,
-  output update_t             update_o,
+  output ws_dma_pkg::update_t update_o,
   input  logic                update_ready_i,
   input  logic                retire_i,
   // AXI4 read channels
@@ -55,7 +53,7 @@ module ws_dma_mm2s
   localparam int unsigned MaxDescs  = 16;
 
   typedef struct packed {
-    desc_ptr_t           ptr;
+    ws_dma_pkg::desc_ptr_t ptr;
     logic [25:0]         length;
     logic                eof;
     logic [BusBytes-1:0] keep;         // of its last beat
@@ -67,7 +65,7 @@ module ws_dma_mm2s
   logic                 cur_valid_q;
   logic [63:ByteBits]   cur_addr_q;
   logic [BeatBits-1:0]  cur_left_q;
-  err_t                 fail_q;        // what the channel will halt with
+  ws_dma_pkg::err_t fail_q;        // what the channel will halt with
   logic                 fail_told_q;   // the failed descriptor's status is on its way
   logic [4:0]           pend_q;        // descriptors taken and not yet written back
   logic                 reads_out, issue, issue_last;
@@ -156,7 +154,7 @@ module ws_dma_mm2s
   // Data to the stream. Room was reserved with the burst, so data is always taken.
   // ---------------------------------------------------------------------------------------------
   logic [BusWidth-1:0] rdata_q;
-  err_t                rerr_q;
+  ws_dma_pkg::err_t rerr_q;
   begun_t              head;           // the descriptor that data is coming for
   logic                head_valid, desc_last, complete, push, pop, drop;
 
@@ -168,14 +166,11 @@ module ws_dma_mm2s
   assign pop       = m_axis_tvalid_o && m_axis_tready_i;
 
   always_ff @(posedge clk_i) begin
-    if (rvalid_q && rst_ni) begin
-      assert (reads_out && (head_valid || drop)) else $error("read data that nothing asked for");
-    end
     rvalid_q <= rvalid_i && rst_ni;
     if (rvalid_i) begin
       rlast_q <= rlast_i;
       rdata_q <= rdata_i;
-      rerr_q  <= resp_err(rresp_i);
+      rerr_q  <= ws_dma_pkg::resp_err(rresp_i);
     end
   end
 
@@ -183,14 +178,12 @@ module ws_dma_mm2s
     if (!rst_ni) begin
       room_q <= RoomBits'(FifoDepth);
     end else if (issue || pop || drop) begin
-      assert (!issue || ((burst != '0) && (room_q >= RoomBits'(burst))))
-        else $error("a burst of no beats, or without room");
       room_q <= room_q - (issue ? RoomBits'(burst) : '0) + RoomBits'(pop) + RoomBits'(drop);
     end
   end
 
   ws_dma_fifo #(
-    .Width($bits(begun_t)),
+    .Width($bits(begun_q)),
     .Depth(MaxDescs)
   ) u_begun (
     .clk_i,
@@ -225,9 +218,9 @@ module ws_dma_mm2s
   // ---------------------------------------------------------------------------------------------
   // Completion and failure
   // ---------------------------------------------------------------------------------------------
-  desc_ptr_t  fail_ptr_q;
+  ws_dma_pkg::desc_ptr_t fail_ptr_q;
   logic       tell_fail;               // all reads have ended: write the failed one's status
-  update_t    update_q;
+  ws_dma_pkg::update_t update_q;
   logic       update_push_q;
   logic [4:0] updates_q;               // status words not yet in memory
 
@@ -237,15 +230,15 @@ module ws_dma_mm2s
     update_push_q <= 1'b0;
     if (complete) begin
       update_push_q <= 1'b1;
-      update_q      <= {head.ptr, head.eof, StatusCmplt | 32'(head.length)};
+      update_q      <= {head.ptr, head.eof, ws_dma_pkg::StatusCmplt | 32'(head.length)};
     end else if (tell_fail) begin
       update_push_q <= 1'b1;
-      update_q      <= {fail_ptr_q, 1'b0, StatusCmplt | {1'b0, fail_q, 28'd0}};
+      update_q      <= {fail_ptr_q, 1'b0, ws_dma_pkg::StatusCmplt | {1'b0, fail_q, 28'd0}};
     end
   end
 
   ws_dma_fifo #(
-    .Width($bits(update_t)),
+    .Width($bits(update_q)),
     .Depth(MaxDescs)
   ) u_updates (
     .clk_i,
@@ -293,5 +286,14 @@ module ws_dma_mm2s
   assign dma_err_o = (fail_told_q && (updates_q == '0)) ? fail_q : '0;
   assign quiet_o   = !reads_out && (updates_q == '0) && ((fail_q == '0) || fail_told_q);
   assign idle_o    = pend_q == '0;
+
+`ifndef SYNTHESIS
+  a_read_asked : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      rvalid_q |-> reads_out && (head_valid || drop))
+      else $error("read data that nothing asked for");
+  a_burst : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      issue |-> (burst != '0) && (room_q >= RoomBits'(burst)))
+      else $error("a burst of no beats, or without room");
+`endif
 
 endmodule

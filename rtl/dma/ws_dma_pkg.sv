@@ -108,7 +108,7 @@ package ws_dma_pkg;
   } update_t;
 
   // The errors an AXI response stands for.
-  function automatic err_t resp_err(logic [1:0] resp);
+  function automatic err_t resp_err(input logic [1:0] resp);
     resp_err = err_t'({resp == 2'b11, resp == 2'b10, 1'b0});
   endfunction
 

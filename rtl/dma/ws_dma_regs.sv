@@ -1,9 +1,7 @@
 // The DMA engine's AXI4-Lite port, and the soft reset: `Reset` in either DMACR stops both
 // channels, waits until nothing is out on AXI, and then resets all of the engine for a cycle.
 // The channels' registers are their own (ws_dma_chan_regs). Only whole words are written.
-module ws_dma_regs
-  import ws_dma_pkg::*;
-(
+module ws_dma_regs (
   input  logic        clk_i,
   input  logic        rst_ni,
   output logic        soft_rst_o,   // one cycle: everything but this port starts anew
@@ -39,18 +37,18 @@ module ws_dma_regs
   input  logic [31:0] s2mm_rdata_i
 );
   localparam logic [11:0] ChanSize = 12'h018;
-  localparam logic [11:0] S2mmBase = S2mmDmacr[11:0];
+  localparam logic [11:0] S2mmBase = ws_dma_pkg::S2mmDmacr[11:0];
 
-  function automatic logic in_mm2s(logic [11:0] addr);
+  function automatic logic in_mm2s(input logic [11:0] addr);
     in_mm2s = addr < ChanSize;
   endfunction
 
-  function automatic logic in_s2mm(logic [11:0] addr);
+  function automatic logic in_s2mm(input logic [11:0] addr);
     in_s2mm = (addr >= S2mmBase) && (addr < S2mmBase + ChanSize);
   endfunction
 
   // The offset within its channel, whose registers begin at 0x00 or 0x30.
-  function automatic logic [4:0] offset(logic [4:0] word);
+  function automatic logic [4:0] offset(input logic [4:0] word);
     offset = {word[4] || (word[2] && !word[3]), word[1:0], 2'b00};
   endfunction
 
@@ -142,7 +140,7 @@ module ws_dma_regs
     end else if (resetting_q) begin
       soft_rst_q  <= settled_i;
     end else if (mm2s_we_o || s2mm_we_o) begin
-      resetting_q <= (waddr_o == Mm2sDmacr[4:0]) && (|(wdata_o & DmacrReset));
+      resetting_q <= (waddr_o == ws_dma_pkg::Mm2sDmacr[4:0]) && (|(wdata_o & ws_dma_pkg::DmacrReset));
     end
   end
 

@@ -2,9 +2,7 @@
 // it is full, at a 4 KiB boundary, at the end of a packet or of a buffer. Only closed bursts are
 // put on AXI, so a write once begun never waits for the stream. A descriptor is complete when the
 // responses to all its bursts have come.
-module ws_dma_s2mm
-  import ws_dma_pkg::*;
-#(
+module ws_dma_s2mm #(
   parameter int unsigned BusWidth  = 128,
   parameter int unsigned MaxBurst  = 16,  // beats, a power of two; MaxBurst bus words <= 4 KiB
   parameter int unsigned FifoDepth = 64,  // beats, a power of two, at least 2 * MaxBurst
@@ -17,19 +15,19 @@ module ws_dma_s2mm
   input  logic                halted_i,
   output logic                quiet_o,
   output logic                idle_o,
-  output err_t                dma_err_o,
-  output err_t                sg_err_o,
+  output ws_dma_pkg::err_t dma_err_o,
+  output ws_dma_pkg::err_t sg_err_o,
   output logic                mark_o,       // an error that no write-back tells of, at `mark_ptr_o`
-  output desc_ptr_t           mark_ptr_o,
+  output ws_dma_pkg::desc_ptr_t mark_ptr_o,
   // Descriptors
   input  logic                desc_valid_i,
   /* verilator lint_off UNUSEDSIGNAL */
-  input  desc_t               desc_i,       // `eof` is the host's to say for MM2S alone
+  input  ws_dma_pkg::desc_t desc_i,       // `eof` is the host's to say for MM2S alone
   /* verilator lint_on UNUSEDSIGNAL */
   output logic                desc_ready_o,
   // Status write-backs
   output logic                update_valid_o,
-  output update_t             update_o,
+  output ws_dma_pkg::update_t update_o,
   input  logic                update_ready_i,
   input  logic                retire_i,
   // AXI4 write channels
@@ -82,7 +80,7 @@ module ws_dma_s2mm
   logic [ByteBits:0]   in_bytes_q;    // that it counts: all, or those kept in a packet's last beat
   logic                can_take, can_beat, beat;
 
-  function automatic logic [ByteBits:0] kept(logic [BusBytes-1:0] keep);
+  function automatic logic [ByteBits:0] kept(input logic [BusBytes-1:0] keep);
     kept = '0;
     for (int unsigned i = 0; i < BusBytes; i++) kept = kept + (ByteBits+1)'(keep[i]);
   endfunction
@@ -108,10 +106,10 @@ module ws_dma_s2mm
   logic               cur_valid_q;
   logic [63:ByteBits] cur_addr_q;
   logic [25:0]        cur_length_q, cur_left_q;
-  desc_ptr_t          cur_ptr_q;
+  ws_dma_pkg::desc_ptr_t cur_ptr_q;
   logic               cur_sof_q;      // a packet began in this descriptor
   logic               in_packet_q;    // the next beat is not a packet's first
-  err_t               fail_q;         // what the channel will halt with
+  ws_dma_pkg::err_t fail_q;         // what the channel will halt with
   logic               fail_told_q;    // the failed descriptor's status is on its way
   logic               over_q;         // the packet does not fit the current descriptor's last word
   logic [4:0]         pend_q;         // descriptors taken and not yet written back
@@ -203,14 +201,14 @@ module ws_dma_s2mm
   logic                           writes_out, issue;
   outcome_t                       outcome;  // of the oldest burst in flight
   logic                           bvalid_q;
-  err_t                           berr_q;
+  ws_dma_pkg::err_t berr_q;
 
   assign issue   = seg_valid && run_i && (fail_q == '0) && !awvalid_o &&
                    (writes != 5'(MaxWrites));
   assign drained = !seg_valid && !seg_push_q && !writes_out;
 
   ws_dma_fifo #(
-    .Width($bits(seg_t)),
+    .Width($bits(seg_new_q)),
     .Depth(MaxSegs)
   ) u_segs (
     .clk_i,
@@ -235,7 +233,7 @@ module ws_dma_s2mm
   end
 
   ws_dma_fifo #(
-    .Width($bits(outcome_t)),
+    .Width($bits(outcome)),
     .Depth(MaxWrites)
   ) u_writes (
     .clk_i,
@@ -286,9 +284,9 @@ module ws_dma_s2mm
   // ---------------------------------------------------------------------------------------------
   // Completion and failure
   // ---------------------------------------------------------------------------------------------
-  desc_ptr_t  begun_ptr, fail_ptr_q;
+  ws_dma_pkg::desc_ptr_t begun_ptr, fail_ptr_q;
   logic       begun_valid, complete, tell_fail;
-  update_t    update_q;
+  ws_dma_pkg::update_t update_q;
   logic       update_push_q;
   logic [4:0] updates_q;  // status words not yet in memory
 
@@ -297,16 +295,12 @@ module ws_dma_s2mm
   assign tell_fail = (fail_q != '0) && !fail_told_q && !writes_out;
 
   always_ff @(posedge clk_i) begin
-    if (bvalid_q && rst_ni) begin
-      assert (writes_out && (begun_valid || (fail_q != '0)))
-        else $error("a response that nothing asked for");
-    end
     bvalid_q <= bvalid_i && rst_ni;
-    if (bvalid_i) berr_q <= resp_err(bresp_i);
+    if (bvalid_i) berr_q <= ws_dma_pkg::resp_err(bresp_i);
   end
 
   ws_dma_fifo #(
-    .Width($bits(desc_ptr_t)),
+    .Width($bits(begun_ptr)),
     .Depth(MaxDescs)
   ) u_begun (
     .clk_i,
@@ -325,15 +319,15 @@ module ws_dma_s2mm
     if (complete) begin
       update_push_q <= 1'b1;
       update_q      <= {begun_ptr, outcome.eof,
-                        StatusCmplt | 32'({outcome.sof, outcome.eof, outcome.bytes})};
+                        ws_dma_pkg::StatusCmplt | 32'({outcome.sof, outcome.eof, outcome.bytes})};
     end else if (tell_fail) begin
       update_push_q <= 1'b1;
-      update_q      <= {fail_ptr_q, 1'b0, StatusCmplt | {1'b0, fail_q, 28'd0}};
+      update_q      <= {fail_ptr_q, 1'b0, ws_dma_pkg::StatusCmplt | {1'b0, fail_q, 28'd0}};
     end
   end
 
   ws_dma_fifo #(
-    .Width($bits(update_t)),
+    .Width($bits(update_q)),
     .Depth(MaxDescs)
   ) u_updates (
     .clk_i,
@@ -384,5 +378,11 @@ module ws_dma_s2mm
   assign dma_err_o = (fail_told_q && (updates_q == '0)) ? fail_q : '0;
   assign quiet_o   = !writes_out && (updates_q == '0) && ((fail_q == '0) || fail_told_q);
   assign idle_o    = pend_q == '0;
+
+`ifndef SYNTHESIS
+  a_write_asked : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      bvalid_q |-> writes_out && (begun_valid || (fail_q != '0)))
+      else $error("a response that nothing asked for");
+`endif
 
 endmodule

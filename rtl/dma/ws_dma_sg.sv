@@ -1,34 +1,32 @@
 // The scatter-gather port: descriptor reads and status write-backs of both channels on one AXI4
 // master with 32-bit data. Several of each are in flight; answers come in order (one ID).
-module ws_dma_sg
-  import ws_dma_pkg::*;
-(
+module ws_dma_sg (
   input  logic        clk_i,
   input  logic        rst_ni,
   // Descriptor fetches
   input  logic        mm2s_req_valid_i,
-  input  desc_ptr_t   mm2s_req_ptr_i,
+  input  ws_dma_pkg::desc_ptr_t mm2s_req_ptr_i,
   output logic        mm2s_req_ready_o,
   input  logic        s2mm_req_valid_i,
-  input  desc_ptr_t   s2mm_req_ptr_i,
+  input  ws_dma_pkg::desc_ptr_t s2mm_req_ptr_i,
   output logic        s2mm_req_ready_o,
   output logic        mm2s_word_valid_o,
   output logic        s2mm_word_valid_o,
   output logic [31:0] word_o,
-  output err_t        word_err_o,
-  output desc_ptr_t   word_ptr_o,
+  output ws_dma_pkg::err_t word_err_o,
+  output ws_dma_pkg::desc_ptr_t word_ptr_o,
   // Status write-backs, and a pulse when one is in memory
   input  logic        mm2s_update_valid_i,
-  input  update_t     mm2s_update_i,
+  input  ws_dma_pkg::update_t mm2s_update_i,
   output logic        mm2s_update_ready_o,
   input  logic        s2mm_update_valid_i,
-  input  update_t     s2mm_update_i,
+  input  ws_dma_pkg::update_t s2mm_update_i,
   output logic        s2mm_update_ready_o,
   output logic        mm2s_retire_o,
   output logic        s2mm_retire_o,
-  output desc_ptr_t   retire_ptr_o,
+  output ws_dma_pkg::desc_ptr_t retire_ptr_o,
   output logic        retire_eof_o,
-  output err_t        retire_err_o,       // of the write itself
+  output ws_dma_pkg::err_t retire_err_o,       // of the write itself
   // AXI4
   output logic [63:0] awaddr_o,
   output logic        awvalid_o,
@@ -53,13 +51,13 @@ module ws_dma_sg
 
   typedef struct packed {
     logic      s2mm;
-    desc_ptr_t ptr;
+    ws_dma_pkg::desc_ptr_t ptr;
   } read_t;
 
   typedef struct packed {
     logic      s2mm;
     logic      eof;
-    desc_ptr_t ptr;
+    ws_dma_pkg::desc_ptr_t ptr;
   } write_t;
 
   // ---------------------------------------------------------------------------------------------
@@ -109,17 +107,16 @@ module ws_dma_sg
   assign read_pop          = rvalid_q && rlast_q;
 
   always_ff @(posedge clk_i) begin
-    if (rvalid_q && rst_ni) assert (read_valid) else $error("read data that nothing asked for");
     rvalid_q <= rvalid_i && rst_ni;
     if (rvalid_i) begin
       rlast_q    <= rlast_i;
       word_o     <= rdata_i;
-      word_err_o <= resp_err(rresp_i);
+      word_err_o <= ws_dma_pkg::resp_err(rresp_i);
     end
   end
 
   ws_dma_fifo #(
-    .Width($bits(read_t)),
+    .Width($bits(read_new_q)),
     .Depth(MaxReads)
   ) u_reads (
     .clk_i,
@@ -157,7 +154,7 @@ module ws_dma_sg
     end else if (mm2s_update_ready_o) begin
       awvalid_o    <= 1'b1;
       wvalid_o     <= 1'b1;
-      awaddr_o     <= {mm2s_update_i.ptr, DescStatus[5:0]};
+      awaddr_o     <= {mm2s_update_i.ptr, ws_dma_pkg::DescStatus[5:0]};
       wdata_o      <= mm2s_update_i.status;
       write_turn_q <= 1'b1;
       write_push_q <= 1'b1;
@@ -165,7 +162,7 @@ module ws_dma_sg
     end else if (s2mm_update_ready_o) begin
       awvalid_o    <= 1'b1;
       wvalid_o     <= 1'b1;
-      awaddr_o     <= {s2mm_update_i.ptr, DescStatus[5:0]};
+      awaddr_o     <= {s2mm_update_i.ptr, ws_dma_pkg::DescStatus[5:0]};
       wdata_o      <= s2mm_update_i.status;
       write_turn_q <= 1'b0;
       write_push_q <= 1'b1;
@@ -185,13 +182,12 @@ module ws_dma_sg
   assign retire_eof_o  = write_head.eof;
 
   always_ff @(posedge clk_i) begin
-    if (bvalid_q && rst_ni) assert (write_valid) else $error("a response that nothing asked for");
     bvalid_q <= bvalid_i && rst_ni;
-    if (bvalid_i) retire_err_o <= resp_err(bresp_i);
+    if (bvalid_i) retire_err_o <= ws_dma_pkg::resp_err(bresp_i);
   end
 
   ws_dma_fifo #(
-    .Width($bits(write_t)),
+    .Width($bits(write_new_q)),
     .Depth(MaxWrites)
   ) u_writes (
     .clk_i,
@@ -204,5 +200,14 @@ module ws_dma_sg
     .data_o (write_head),
     .count_o(writes)
   );
+
+`ifndef SYNTHESIS
+  a_read_asked : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      rvalid_q |-> read_valid)
+      else $error("read data that nothing asked for");
+  a_write_asked : assert property (@(posedge clk_i) disable iff (!rst_ni)
+      bvalid_q |-> write_valid)
+      else $error("a response that nothing asked for");
+`endif
 
 endmodule

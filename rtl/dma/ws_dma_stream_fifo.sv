@@ -52,13 +52,20 @@ module ws_dma_stream_fifo #(
       count_q <= '0;
       valid_q <= 1'b0;
     end else if (push_i || read || pop_i) begin
-      assert (!push_i || (count_q != CountWidth'(Depth))) else $error("push into a full FIFO");
-      assert (!pop_i || valid_q) else $error("pop from an empty FIFO");
       if (push_i) wptr_q <= wptr_q + 1'b1;
       if (read) rptr_q <= rptr_q + 1'b1;
       count_q <= count_q + CountWidth'(push_i) - CountWidth'(read);
       valid_q <= read || (valid_q && !pop_i);
     end
   end
+
+`ifndef SYNTHESIS
+  a_push : assert property (@(posedge clk_i) disable iff (!rst_ni || clear_i)
+      push_i |-> count_q != CountWidth'(Depth))
+      else $error("push into a full FIFO");
+  a_pop : assert property (@(posedge clk_i) disable iff (!rst_ni || clear_i)
+      pop_i |-> valid_q)
+      else $error("pop from an empty FIFO");
+`endif
 
 endmodule
