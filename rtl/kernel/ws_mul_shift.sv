@@ -16,9 +16,11 @@ module ws_mul_shift #(
 
   localparam int unsigned ProdWidth = ValueWidth + 22;
 
-  // The mantissa is split at 17 bits, a DSP's unsigned operand.
-  logic signed [ValueWidth+17:0] low_q;
-  logic signed [ValueWidth+5:0]  high_q;
+  // The value is split at 17 bits, a DSP's unsigned operand; the mantissa fits the other operand.
+  localparam int unsigned HighWidth = ValueWidth - 17;
+
+  logic signed [40:0]            low_q;
+  logic signed [HighWidth+22:0]  high_q;
   logic signed [ProdWidth-1:0]   prod_q;
   logic signed [ProdWidth+14:0]  fine_q;
   logic signed [TermWidth-1:0]   term_q;
@@ -27,8 +29,8 @@ module ws_mul_shift #(
 
   always_ff @(posedge clk_i) begin
     if (valid_i[0]) begin
-      low_q    <= value_i * $signed({1'b0, mant_i[16:0]});
-      high_q   <= value_i * $signed({1'b0, mant_i[21:17]});
+      low_q    <= $signed({1'b0, value_i[16:0]}) * $signed({1'b0, mant_i});
+      high_q   <= $signed(value_i[ValueWidth-1:17]) * $signed({1'b0, mant_i});
       shift1_q <= shift_i;
     end
     if (valid_i[1]) begin
