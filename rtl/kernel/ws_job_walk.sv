@@ -114,19 +114,26 @@ module ws_job_walk #(
 
   // ------------------------------------------------ counters
   logic [3:0]         type_q;
-  logic               super_q, single_q;
+  logic               super_q;
   logic [1:0]         lanes_m1_q;                           // of the row's last group
   logic [PieceW-1:0]  piece_max_q, tail_max_q, piece_q, piece_d;
   logic [BytesW-1:0]  full_q, tail_q;
   logic [BlocksW-1:0] group_max_q, group_q, group_next_q;
+  logic [BlocksW-1:0] group_left_q;                         // after this one in the row
   logic [23:0]        rows_q;                               // left, with this one
   logic               piece_last_q, piece_last_d, group_last_q, group_last_d, row_last_q;
+  // One step further ahead, so that no comparison decides the next extraction.
+  logic               piece_after_q;                        // the next piece is its group's last
+  logic               group_after_q;                        // the next group is its row's last
+  logic [PieceW-1:0]  piece_max;
+  logic               full_one_q, full_two_q, tail_one_q, tail_two_q;  // pieces of a group
+  logic               row_short_q;                          // a row is one group or two
   logic [AddrW-1:0]   base_q;                               // of the row, when rows are columns
 
   assign piece_d      = piece_last_q ? '0 : piece_q + 1'b1;
-  assign group_last_d = !piece_last_q ? group_last_q
-                      : group_last_q ? single_q : group_next_q == group_max_q;
-  assign piece_last_d = piece_d == (group_last_d ? tail_max_q : piece_max_q);
+  assign piece_max    = group_last_q ? tail_max_q : piece_max_q;
+  assign group_last_d = piece_last_q ? group_after_q : group_last_q;
+  assign piece_last_d = !piece_last_q ? piece_after_q : group_last_d ? tail_one_q : full_one_q;
   assign next_bytes_o = piece_last_d && (super_q || group_last_d) ? tail_q : full_q;
   assign done_o       = piece_last_q && group_last_q && row_last_q;
 
@@ -140,12 +147,19 @@ module ws_job_walk #(
       tail_max_q   <= begin_tail_max;
       lanes_m1_q   <= begin_lanes_m1;
       group_max_q  <= begin_group_max;
-      single_q     <= look_single_q;
+      full_one_q   <= look_piece_max_q == '0;
+      full_two_q   <= look_piece_max_q == PieceW'(1);
+      tail_one_q   <= begin_tail_max == '0;
+      tail_two_q   <= begin_tail_max == PieceW'(1);
+      row_short_q  <= look_single_q || begin_group_max == BlocksW'(1);
       piece_q      <= '0;
       piece_last_q <= begin_last;
+      piece_after_q <= (look_single_q ? begin_tail_max : look_piece_max_q) == PieceW'(1);
       group_q      <= '0;
       group_next_q <= BlocksW'(1);
+      group_left_q <= begin_group_max;
       group_last_q <= look_single_q;
+      group_after_q <= look_single_q || begin_group_max == BlocksW'(1);
       rows_q       <= rows_i;
       row_last_q   <= rows_i == 24'd1;
       base_q       <= '0;
@@ -153,7 +167,11 @@ module ws_job_walk #(
       piece_q      <= piece_d;
       piece_last_q <= piece_last_d;
       group_last_q <= group_last_d;
+      piece_after_q <= !piece_last_q ? (PieceW + 1)'(piece_q) + (PieceW + 1)'(2) == (PieceW + 1)'(piece_max)
+                     : group_last_d ? tail_two_q : full_two_q;
       if (piece_last_q) begin
+        group_left_q  <= group_last_q ? group_max_q : group_left_q - 1'b1;
+        group_after_q <= group_last_q ? row_short_q : group_left_q == BlocksW'(2);
         group_q      <= group_last_q ? '0 : group_next_q;
         group_next_q <= group_last_q ? BlocksW'(1) : group_next_q + 1'b1;
       end
