@@ -71,14 +71,25 @@ module ws_realign #(
   logic                  keep_full, keep_run;
 
   assign keep_full = &s_axis_tkeep;
-  assign keep_run  = ~|(s_axis_tkeep & (s_axis_tkeep + 1'b1));
+  assign keep_run  = ~|(s_axis_tkeep[BusBytes-1:1] & ~s_axis_tkeep[BusBytes-2:0]);
 
-  // The bytes of the beat: ones from byte 0 on in the last beat, all in the others.
+  // The bytes of the beat: ones from byte 0 on in the last beat, all in the others. The first four
+  // that are not all ones are looked for, then the first of these.
+  logic [BusBytes/4-1:0]      keep_four, keep_here;
+  logic [BusBytes/4-1:0][1:0] keep_ones;
+
   always_comb begin
-    keep_bytes = CountW'(BusBytes);
-    if (s_axis_tlast && !keep_full) begin
-      for (int i = int'(BusBytes) - 1; i >= 0; i--) if (!s_axis_tkeep[i]) keep_bytes = CountW'(i);
+    for (int unsigned i = 0; i < BusBytes / 4; i++) begin
+      keep_four[i] = &s_axis_tkeep[4*i +: 4];
+      keep_ones[i] = !s_axis_tkeep[4*i] ? 2'd0 : !s_axis_tkeep[4*i+1] ? 2'd1
+                   : !s_axis_tkeep[4*i+2] ? 2'd2 : 2'd3;
     end
+    keep_here  = ~keep_four & (keep_four + 1'b1);
+    keep_bytes = '0;
+    for (int unsigned i = 0; i < BusBytes / 4; i++) begin
+      if (keep_here[i]) keep_bytes = keep_bytes | {(CountW-2)'(i), keep_ones[i]};
+    end
+    if (!s_axis_tlast || keep_full) keep_bytes = CountW'(BusBytes);
   end
 
   assign s_axis_tready = rst_ni && (!in_valid_q || in_move);
@@ -108,33 +119,36 @@ module ws_realign #(
   logic [IndexW-1:0]     wr_q, rd_q;
   logic [WordsW-1:0]     words_q, drop;
   logic [PosW-1:0]       pos_q, pos_d;
-  logic [AvailW-1:0]     avail_q, avail_left, rest;
+  logic [AvailW-1:0]     avail_q, avail_d, arrived, held, rest;
   logic                  ended_q, bad_q;
   logic [AvailW-1:0]     moved;
 
   assign in_move = in_valid_q && !ended_q && words_q != WordsW'(Words);
+  assign arrived = in_move ? AvailW'(in_bytes_q) : '0;
+  assign held    = avail_q + arrived;
   assign rest    = AvailW'(BusBytes) - AvailW'(pos_q);
   assign moved   = AvailW'(pos_q) + take_bytes_i;
 
   always_comb begin
-    drop       = '0;
-    pos_d      = pos_q;
-    avail_left = avail_q;
+    drop    = '0;
+    pos_d   = pos_q;
+    avail_d = held;
     unique case (1'b1)
       take_i: begin
-        drop       = WordsW'(moved >> PosW);
-        pos_d      = moved[PosW-1:0];
-        avail_left = avail_q - take_bytes_i;
+        drop    = WordsW'(moved >> PosW);
+        pos_d   = moved[PosW-1:0];
+        avail_d = held - take_bytes_i;
       end
       word_i: begin
-        drop       = WordsW'(1);
-        pos_d      = '0;
-        avail_left = avail_q > rest ? avail_q - rest : '0;
+        // The last word held may have fewer bytes than the rest of a word.
+        drop    = WordsW'(1);
+        pos_d   = '0;
+        avail_d = words_q == WordsW'(1) ? arrived : held - rest;
       end
       all_i: begin
-        drop       = words_q;
-        pos_d      = '0;
-        avail_left = '0;
+        drop    = words_q;
+        pos_d   = '0;
+        avail_d = arrived;
       end
       default: ;
     endcase
@@ -156,7 +170,7 @@ module ws_realign #(
       rd_q    <= rd_q + IndexW'(drop);
       words_q <= words_q - drop + WordsW'(in_move);
       pos_q   <= pos_d;
-      avail_q <= avail_left + (in_move ? AvailW'(in_bytes_q) : '0);
+      avail_q <= avail_d;
       if (next_i) begin
         ended_q <= 1'b0;
         bad_q   <= 1'b0;
@@ -194,7 +208,6 @@ module ws_realign #(
   logic [UserWidth-1:0]  sel_user_q, raw_user_q;
   logic [8*ExtBytes-1:0] raw_q;
   logic                  sel_go, raw_go;
-
 
   assign raw_go       = !raw_valid_q || raw_ready_i;
   assign sel_go       = !sel_valid_q || raw_go;
