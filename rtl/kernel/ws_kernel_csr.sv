@@ -127,9 +127,13 @@ module ws_kernel_csr #(
   end
 
   // ------------------------------------------------ read channel
-  logic        ar_held_q, r_valid_q, read;
-  logic [11:0] ar_addr_q;
-  logic [31:0] r_data_q, r_data_d;
+  // The address is decoded as it is taken, so that the data is an or of what is selected.
+  localparam int unsigned Counters = 7;
+  localparam int unsigned Sources = 9 + 2 * Counters;
+
+  logic               ar_held_q, r_valid_q, read;
+  logic [Sources-1:0] ar_sel_d, ar_sel_q;
+  logic [31:0]        r_data_q, r_data_d;
 
   assign s_axi_ctrl_arready = rst_ni && !ar_held_q;
   assign s_axi_ctrl_rvalid  = r_valid_q;
@@ -147,12 +151,11 @@ module ws_kernel_csr #(
       if (read) r_valid_q <= 1'b1;
       else if (s_axi_ctrl_rready) r_valid_q <= 1'b0;
     end
-    if (s_axi_ctrl_arvalid && !ar_held_q) ar_addr_q <= s_axi_ctrl_araddr;
+    if (s_axi_ctrl_arvalid && !ar_held_q) ar_sel_q <= ar_sel_d;
     if (read) r_data_q <= r_data_d;
   end
 
   // ------------------------------------------------ counters
-  localparam int unsigned Counters = 7;
   logic [Counters-1:0]       event_now;
   logic [Counters-1:0][31:0] low, high;
 
@@ -161,15 +164,13 @@ module ws_kernel_csr #(
                       busy && in_ready_i && !in_valid_i, busy, 1'b1};
 
   for (genvar i = 0; i < int'(Counters); i++) begin : gen_counter
-    logic at;
-    assign at = read && ar_addr_q[11:3] == 9'((ws_pkg::KernelRegCycles >> 3) + 32'(i));
     ws_counter64 u_counter (
       .clk_i,
       .rst_ni,
       .clear_i    (clear_q),
       .count_i    (event_now[i]),
-      .read_low_i (at && !ar_addr_q[2]),
-      .read_high_i(at && ar_addr_q[2]),
+      .read_low_i (read && ar_sel_q[9+2*i]),
+      .read_high_i(read && ar_sel_q[10+2*i]),
       .low_o      (low[i]),
       .high_o     (high[i])
     );
@@ -181,31 +182,51 @@ module ws_kernel_csr #(
               | (clear_q ? ws_pkg::KernelCtrlClear : '0);
 
   always_comb begin
+    ar_sel_d = '0;
+    unique case ({s_axi_ctrl_araddr[11:2], 2'b00})
+      ws_pkg::KernelRegId[11:0]:         ar_sel_d[0] = 1'b1;
+      ws_pkg::KernelRegVersion[11:0]:    ar_sel_d[1] = 1'b1;
+      ws_pkg::KernelRegCapBus[11:0]:     ar_sel_d[2] = 1'b1;
+      ws_pkg::KernelRegCapMaxK[11:0]:    ar_sel_d[3] = 1'b1;
+      ws_pkg::KernelRegCapMaxCols[11:0]: ar_sel_d[4] = 1'b1;
+      ws_pkg::KernelRegCapTypes[11:0]:   ar_sel_d[5] = 1'b1;
+      ws_pkg::KernelRegCtrl[11:0]:       ar_sel_d[6] = 1'b1;
+      ws_pkg::KernelRegStatus[11:0]:     ar_sel_d[7] = 1'b1;
+      ws_pkg::KernelRegError[11:0]:      ar_sel_d[8] = 1'b1;
+      default: begin
+        for (int unsigned i = 0; i < 2 * Counters; i++) begin
+          ar_sel_d[9+i] = s_axi_ctrl_araddr[11:2] == 10'((ws_pkg::KernelRegCycles >> 2) + i);
+        end
+      end
+    endcase
+  end
+
+  logic [Sources-1:0][31:0] source;
+
+  always_comb begin
+    source[0] = ws_pkg::KernelId;
+    source[1] = ws_pkg::KernelVersion;
+    source[2] = {8'd0, 8'(BlocksPerCycle), 16'(BusWidth)};
+    source[3] = MaxK;
+    source[4] = MaxCols;
+    source[5] = {16'd0, Types};
+    source[6] = ctrl;
+    source[7] = busy ? ws_pkg::KernelStatusBusy : '0;
+    source[8] = error_q;
+    for (int unsigned i = 0; i < Counters; i++) begin
+      source[9+2*i]  = low[i];
+      source[10+2*i] = high[i];
+    end
     r_data_d = '0;
     if (read) begin
-      unique case ({ar_addr_q[11:2], 2'b00})
-        ws_pkg::KernelRegId[11:0]:         r_data_d = ws_pkg::KernelId;
-        ws_pkg::KernelRegVersion[11:0]:    r_data_d = ws_pkg::KernelVersion;
-        ws_pkg::KernelRegCapBus[11:0]:     r_data_d = {8'd0, 8'(BlocksPerCycle), 16'(BusWidth)};
-        ws_pkg::KernelRegCapMaxK[11:0]:    r_data_d = MaxK;
-        ws_pkg::KernelRegCapMaxCols[11:0]: r_data_d = MaxCols;
-        ws_pkg::KernelRegCapTypes[11:0]:   r_data_d = {16'd0, Types};
-        ws_pkg::KernelRegCtrl[11:0]:       r_data_d = ctrl;
-        ws_pkg::KernelRegStatus[11:0]:     r_data_d = busy ? ws_pkg::KernelStatusBusy : '0;
-        ws_pkg::KernelRegError[11:0]:      r_data_d = error_q;
-        default: begin
-          for (int unsigned i = 0; i < Counters; i++) begin
-            if (ar_addr_q[11:3] == 9'((ws_pkg::KernelRegCycles >> 3) + i)) begin
-              r_data_d = ar_addr_q[2] ? high[i] : low[i];
-            end
-          end
-        end
-      endcase
+      for (int unsigned i = 0; i < Sources; i++) begin
+        if (ar_sel_q[i]) r_data_d = r_data_d | source[i];
+      end
     end
   end
 
   logic unused_axi;
-  assign unused_axi = ^{s_axi_ctrl_awprot, s_axi_ctrl_arprot, aw_addr_q[1:0], ar_addr_q[1:0]};
+  assign unused_axi = ^{s_axi_ctrl_awprot, s_axi_ctrl_arprot, s_axi_ctrl_araddr[1:0], aw_addr_q[1:0]};
 
 `ifndef SYNTHESIS
   a_b_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
