@@ -105,7 +105,9 @@ module ws_dma_s2mm #(
   // ---------------------------------------------------------------------------------------------
   logic               cur_valid_q;
   logic [63:ByteBits] cur_addr_q;
-  logic [25:0]        cur_length_q, cur_left_q;
+  logic [25:0]        cur_left_q;     // bytes left in the buffer
+  logic               cur_much_q;     // more than a word of them
+  logic [25-ByteBits:0] cur_beats_q;  // beats taken
   ws_dma_pkg::desc_ptr_t cur_ptr_q;
   logic               cur_sof_q;      // a packet began in this descriptor
   logic               in_packet_q;    // the next beat is not a packet's first
@@ -133,8 +135,7 @@ module ws_dma_s2mm #(
   logic [63:ByteBits]   seg_addr_q;
   logic [BurstBits-1:0] seg_len_q;    // beats in the open burst
   logic [RoomBits-1:0]  room_q;
-  logic                 fits, finish, close, wpop;
-  logic [25:0]          left_after;
+  logic                 fits, fills, finish, close, wpop;
   logic                 seg_push_q;
   seg_t                 seg_new_q, seg_head;
   logic                 seg_valid;
@@ -143,22 +144,26 @@ module ws_dma_s2mm #(
   // A pushed burst is counted a cycle later, so one entry stays free.
   assign can_take   = cur_valid_q && run_i && (fail_q == '0) && !over_q;
   assign can_beat   = can_take && (room_q != '0) && (segs < 4'(MaxSegs - 1));
-  assign fits       = cur_left_q >= 26'(in_bytes_q);
-  assign left_after = cur_left_q - 26'(in_bytes_q);
-  assign finish     = beat && fits && (in_last_q || (left_after == '0));
+  assign fits       = cur_much_q || (cur_left_q[ByteBits:0] >= in_bytes_q);
+  assign fills      = !cur_much_q && (cur_left_q[ByteBits:0] == in_bytes_q);
+  assign finish     = beat && fits && (in_last_q || fills);
   assign close      = finish || (beat && fits && ((&cur_addr_q[11:ByteBits]) || (&seg_len_q)));
 
   always_ff @(posedge clk_i) begin
     seg_push_q <= close;
     if (take) begin
       cur_addr_q   <= desc_i.addr[63:ByteBits];
-      cur_length_q <= desc_i.length;
       cur_left_q   <= desc_i.length;
+      cur_much_q   <= desc_i.length > 26'(BusBytes);
+      cur_beats_q  <= '0;
       cur_ptr_q    <= desc_i.ptr;
       cur_sof_q    <= 1'b0;
     end else if (beat) begin
       cur_addr_q <= cur_addr_q + 1'b1;
-      cur_left_q <= left_after;
+      // A beat of less than a word is the buffer's last.
+      cur_left_q  <= cur_left_q - 26'(BusBytes);
+      cur_much_q  <= cur_left_q > 26'(2 * BusBytes);
+      cur_beats_q <= cur_beats_q + 1'b1;
       cur_sof_q  <= cur_sof_q || !in_packet_q;
       if (seg_len_q == '0) seg_addr_q <= cur_addr_q;
     end
@@ -168,7 +173,7 @@ module ws_dma_s2mm #(
       seg_new_q.outcome.last  <= finish;
       seg_new_q.outcome.sof   <= cur_sof_q || !in_packet_q;
       seg_new_q.outcome.eof   <= in_last_q;
-      seg_new_q.outcome.bytes <= cur_length_q - left_after;
+      seg_new_q.outcome.bytes <= {cur_beats_q, {ByteBits{1'b0}}} + 26'(in_bytes_q);
     end
   end
 
