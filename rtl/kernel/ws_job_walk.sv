@@ -167,7 +167,7 @@ module ws_job_walk #(
       piece_q      <= piece_d;
       piece_last_q <= piece_last_d;
       group_last_q <= group_last_d;
-      piece_after_q <= !piece_last_q ? (PieceW + 1)'(piece_q) + (PieceW + 1)'(2) == (PieceW + 1)'(piece_max)
+      piece_after_q <= !piece_last_q ? piece_q == piece_max - PieceW'(2)
                      : group_last_d ? tail_two_q : full_two_q;
       if (piece_last_q) begin
         group_left_q  <= group_last_q ? group_max_q : group_left_q - 1'b1;

@@ -226,7 +226,8 @@ module ws_kernel_csr #(
   end
 
   logic unused_axi;
-  assign unused_axi = ^{s_axi_ctrl_awprot, s_axi_ctrl_arprot, s_axi_ctrl_araddr[1:0], aw_addr_q[1:0]};
+  assign unused_axi = ^{s_axi_ctrl_awprot, s_axi_ctrl_arprot, s_axi_ctrl_araddr[1:0],
+                        aw_addr_q[1:0]};
 
 `ifndef SYNTHESIS
   a_b_stable : assert property (@(posedge clk_i) disable iff (!rst_ni)
