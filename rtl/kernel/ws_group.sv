@@ -69,7 +69,8 @@ module ws_group #(
       if (in_valid && !piece_last && piece == PieceW'(p)) begin
         fill_q[8*ExtBytes*p +: 8*ExtBytes] <= raw;
       end
-      if (load && (piece == PieceW'(p) || piece > PieceW'(p))) begin
+      // Whenever no group stands there, whether or not one is whole: the enable comes late.
+      if (!valid_q || done_i) begin
         group_q[8*ExtBytes*p +: 8*ExtBytes] <= piece == PieceW'(p) ? raw
                                              : fill_q[8*ExtBytes*p +: 8*ExtBytes];
       end

@@ -75,7 +75,8 @@ module ws_realign #(
 
   // The bytes of the beat: ones from byte 0 on in the last beat, all in the others. The first four
   // that are not all ones are looked for, then the first of these.
-  logic [BusBytes/4-1:0]      keep_four, keep_here;
+  logic                       keep_so_far, keep_here;
+  logic [BusBytes/4-1:0]      keep_four;
   logic [BusBytes/4-1:0][1:0] keep_ones;
 
   always_comb begin
@@ -84,10 +85,12 @@ module ws_realign #(
       keep_ones[i] = !s_axis_tkeep[4*i] ? 2'd0 : !s_axis_tkeep[4*i+1] ? 2'd1
                    : !s_axis_tkeep[4*i+2] ? 2'd2 : 2'd3;
     end
-    keep_here  = ~keep_four & (keep_four + 1'b1);
-    keep_bytes = '0;
+    keep_so_far = 1'b1;
+    keep_bytes  = '0;
     for (int unsigned i = 0; i < BusBytes / 4; i++) begin
-      if (keep_here[i]) keep_bytes = keep_bytes | {(CountW-2)'(i), keep_ones[i]};
+      keep_here   = keep_so_far && !keep_four[i];
+      keep_so_far = keep_so_far && keep_four[i];
+      if (keep_here) keep_bytes = keep_bytes | {(CountW-2)'(i), keep_ones[i]};
     end
     if (!s_axis_tlast || keep_full) keep_bytes = CountW'(BusBytes);
   end
@@ -119,36 +122,41 @@ module ws_realign #(
   logic [IndexW-1:0]     wr_q, rd_q;
   logic [WordsW-1:0]     words_q, drop;
   logic [PosW-1:0]       pos_q, pos_d;
-  logic [AvailW-1:0]     avail_q, avail_d, arrived, held, rest;
+  logic [AvailW-1:0]     avail_q, avail_alone, avail_joined, joined, rest;
   logic                  ended_q, bad_q;
   logic [AvailW-1:0]     moved;
 
   assign in_move = in_valid_q && !ended_q && words_q != WordsW'(Words);
-  assign arrived = in_move ? AvailW'(in_bytes_q) : '0;
-  assign held    = avail_q + arrived;
+  assign joined  = avail_q + AvailW'(in_bytes_q);
   assign rest    = AvailW'(BusBytes) - AvailW'(pos_q);
   assign moved   = AvailW'(pos_q) + take_bytes_i;
 
+  // The bytes left are worked out without and with those that come in, since it is known late
+  // whether they do.
   always_comb begin
-    drop    = '0;
-    pos_d   = pos_q;
-    avail_d = held;
+    drop         = '0;
+    pos_d        = pos_q;
+    avail_alone  = avail_q;
+    avail_joined = joined;
     unique case (1'b1)
       take_i: begin
-        drop    = WordsW'(moved >> PosW);
-        pos_d   = moved[PosW-1:0];
-        avail_d = held - take_bytes_i;
+        drop         = WordsW'(moved >> PosW);
+        pos_d        = moved[PosW-1:0];
+        avail_alone  = avail_q - take_bytes_i;
+        avail_joined = joined - take_bytes_i;
       end
       word_i: begin
         // The last word held may have fewer bytes than the rest of a word.
-        drop    = WordsW'(1);
-        pos_d   = '0;
-        avail_d = words_q == WordsW'(1) ? arrived : held - rest;
+        drop         = WordsW'(1);
+        pos_d        = '0;
+        avail_alone  = words_q == WordsW'(1) ? '0 : avail_q - rest;
+        avail_joined = words_q == WordsW'(1) ? AvailW'(in_bytes_q) : joined - rest;
       end
       all_i: begin
-        drop    = words_q;
-        pos_d   = '0;
-        avail_d = arrived;
+        drop         = words_q;
+        pos_d        = '0;
+        avail_alone  = '0;
+        avail_joined = AvailW'(in_bytes_q);
       end
       default: ;
     endcase
@@ -170,7 +178,7 @@ module ws_realign #(
       rd_q    <= rd_q + IndexW'(drop);
       words_q <= words_q - drop + WordsW'(in_move);
       pos_q   <= pos_d;
-      avail_q <= avail_d;
+      avail_q <= in_move ? avail_joined : avail_alone;
       if (next_i) begin
         ended_q <= 1'b0;
         bad_q   <= 1'b0;
