@@ -2,6 +2,9 @@
 //
 // A channel is halted, running or stopping. RS = 0 and every error stop it: it begins nothing
 // new, what is out on AXI ends, and only then it is halted.
+//
+// Latency: 1 cycle from a write to its effect, 1 to read, 1 from an event to the interrupt line
+// after its status bit. One access a cycle.
 module ws_dma_chan_regs (
   input  logic        clk_i,
   input  logic        rst_ni,       // also low for a cycle at the end of a soft reset
@@ -33,7 +36,7 @@ module ws_dma_chan_regs (
   typedef enum logic [1:0] {StHalted, StRunning, StStopping} state_e;
 
   state_e     state_q;
-  logic       rs_q, ioc_en_q, dly_en_q, err_en_q;
+  logic       rs_d, rs_q, run_q, ioc_en_q, dly_en_q, err_en_q;
   logic [7:0] threshold_q, delay_q;
   logic       load_q;               // the threshold has changed
   ws_dma_pkg::err_t dma_err_q, sg_err_q;
@@ -63,6 +66,12 @@ module ws_dma_chan_regs (
   // ---------------------------------------------------------------------------------------------
   // Registers. After an error only a reset lets the channel run again.
   // ---------------------------------------------------------------------------------------------
+  always_comb begin
+    rs_d = rs_q;
+    if (we_i && (waddr_i == ws_dma_pkg::Mm2sDmacr[4:0])) rs_d = wdata_i[0];
+    if (resetting_i || (|{dma_err_q, sg_err_q, dma_err_i, sg_err_i})) rs_d = 1'b0;
+  end
+
   always_ff @(posedge clk_i) begin
     load_q <= 1'b0;
     tail_q <= 1'b0;
@@ -79,7 +88,6 @@ module ws_dma_chan_regs (
       if (we_i) begin
         unique case (waddr_i)
           ws_dma_pkg::Mm2sDmacr[4:0]: begin
-            rs_q     <= wdata_i[0];
             ioc_en_q <= wdata_i[12];
             dly_en_q <= wdata_i[13];
             err_en_q <= wdata_i[14];
@@ -104,7 +112,7 @@ module ws_dma_chan_regs (
         endcase
       end
       if (retire_i) curdesc_q <= retire_ptr_i;
-      if (resetting_i || (|{dma_err_q, sg_err_q, dma_err_i, sg_err_i})) rs_q <= 1'b0;
+      rs_q <= rs_d;
     end
   end
 
@@ -163,15 +171,17 @@ module ws_dma_chan_regs (
   // ---------------------------------------------------------------------------------------------
   // Running and halting. Idle tells of a tail reached, so it is only seen after the first one.
   // ---------------------------------------------------------------------------------------------
-  assign run_o    = (state_q == StRunning) && rs_q;
+  assign run_o    = run_q;  // (state_q == StRunning) && rs_q
   assign halted_o = state_q == StHalted;
   assign start_o  = (state_q == StHalted) && rs_q;
 
   always_ff @(posedge clk_i) begin
     if (!rst_ni) begin
       state_q     <= StHalted;
+      run_q       <= 1'b0;
       tail_seen_q <= 1'b0;
     end else begin
+      run_q <= (state_q != StStopping) && rs_q && rs_d;
       unique case (state_q)
         StHalted:  if (rs_q) state_q <= StRunning;
         StRunning: if (!rs_q) state_q <= StStopping;

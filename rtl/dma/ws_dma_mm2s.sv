@@ -74,12 +74,13 @@ module ws_dma_mm2s #(
   logic                 reads_out, issue;
   logic [BurstBits-1:0] burst_q;       // beats of the next read
   logic                 issue_last;    // it is its descriptor's last
+  logic                 free_q;        // the next may be taken
   logic                 ready, take, take_bad, take_mark;
   begun_t               begun_q;
   logic                 begun_push_q;
 
   // A descriptor that cannot be carried out waits at the head until all before it have ended.
-  assign ready     = desc_valid_i && !cur_valid_q && run_i && (fail_q == '0);
+  assign ready     = desc_valid_i && free_q && (fail_q == '0);
   assign take      = ready && (desc_i.err == '0) && !desc_i.bad && (pend_q != 5'(MaxDescs));
   assign take_bad  = ready && (desc_i.err == '0) && desc_i.bad && !reads_out;
   assign take_mark = ready && (desc_i.err != '0) && !reads_out && (pend_q == '0);
@@ -105,6 +106,7 @@ module ws_dma_mm2s #(
     if (!rst_ni || halted_i) cur_valid_q <= 1'b0;
     else if (take) cur_valid_q <= 1'b1;
     else if (issue && issue_last) cur_valid_q <= 1'b0;
+    free_q <= run_i && rst_ni && !cur_valid_q && !desc_ready_o;
   end
 
   // ---------------------------------------------------------------------------------------------

@@ -2,6 +2,9 @@
 // it is full, at a 4 KiB boundary, at the end of a packet or of a buffer. Only closed bursts are
 // put on AXI, so a write once begun never waits for the stream. A descriptor is complete when the
 // responses to all its bursts have come.
+//
+// Latency: 4 cycles from a burst's last beat to its address on AXI; its data follow the address.
+// Throughput: a beat a cycle.
 module ws_dma_s2mm #(
   parameter int unsigned BusWidth  = 128,
   parameter int unsigned MaxBurst  = 16,  // beats, a power of two; MaxBurst bus words <= 4 KiB
@@ -116,10 +119,11 @@ module ws_dma_s2mm #(
   logic               over_q;         // the packet does not fit the current descriptor's last word
   logic [4:0]         pend_q;         // descriptors taken and not yet written back
   logic               drained;        // no burst is closed or on AXI
+  logic               free_q;         // the next may be taken
   logic               ready, take, take_bad, take_mark;
 
   // A descriptor that cannot be carried out waits at the head until all before it have ended.
-  assign ready     = desc_valid_i && !cur_valid_q && run_i && (fail_q == '0);
+  assign ready     = desc_valid_i && free_q && (fail_q == '0);
   assign take      = ready && (desc_i.err == '0) && !desc_i.bad && (pend_q != 5'(MaxDescs));
   assign take_bad  = ready && (desc_i.err == '0) && desc_i.bad && drained;
   assign take_mark = ready && (desc_i.err != '0) && drained && (pend_q == '0);
@@ -178,6 +182,7 @@ module ws_dma_s2mm #(
   end
 
   always_ff @(posedge clk_i) begin
+    free_q <= run_i && rst_ni && !cur_valid_q && !desc_ready_o;
     if (!rst_ni) in_packet_q <= 1'b0;
     else if (beat) in_packet_q <= !in_last_q;
   end

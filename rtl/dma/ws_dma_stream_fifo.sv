@@ -22,6 +22,8 @@ module ws_dma_stream_fifo #(
   localparam int unsigned PtrWidth = $clog2(Depth);
 
   logic [BusWidth-1:0]   data_mem [Depth];
+  // In LUTs: much hangs on these bits, and a block RAM gives its data late in the cycle.
+  (* ram_style = "distributed" *)
   logic [BusBytes:0]     side_mem [Depth];
   logic [BusWidth-1:0]   data_q;
   logic [BusBytes:0]     side_q;
