@@ -3,6 +3,9 @@
 // Ports are named as AXI users name them. The data ports are as wide as the stream; descriptors
 // travel on a port of 32 bits, as in PG021. All bursts are INCR of full-width beats, in order,
 // with ID 0.
+//
+// Throughput: a bus word a cycle from memory into the kernel, as long as the memory and the blocks
+// a cycle suffice. Latency of a job: that of the memory, of the engine and of the kernel, added up.
 module weightstream #(
   parameter int unsigned BusWidth       = 128,    // 64, 128, 256 or 512
   parameter int unsigned BlocksPerCycle = 1,

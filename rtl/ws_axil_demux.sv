@@ -1,6 +1,7 @@
 // AXI4-Lite: one port of 16 address bits to 4 KiB windows, window 0 the DMA engine and window 1
 // the streaming kernel. An address in no window reads 0 and swallows writes, with OKAY.
 // One read and one write are in flight at a time; all outputs are registers or constants.
+// Latency: 2 cycles to the window, 1 back.
 module ws_axil_demux #(
   localparam int unsigned Windows = 2
 ) (

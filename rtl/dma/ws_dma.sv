@@ -1,5 +1,9 @@
 // AXI DMA engine: scatter-gather, 64-bit addresses, MM2S and S2MM, with the registers and
-// descriptors of docs/registers.md.
+// descriptors of docs/registers.md. Per channel: registers, descriptors fetched ahead, a mover of
+// data; the descriptor port is shared.
+//
+// Latency: the memory's and 4 cycles from read data to the stream; 5 from a packet's last beat to
+// its write address. Throughput: a beat a cycle each way.
 module ws_dma #(
   parameter int unsigned BusWidth    = 128,  // 64, 128, 256 or 512
   parameter int unsigned LengthWidth = 26,   // of a descriptor's length field, 8 to 26

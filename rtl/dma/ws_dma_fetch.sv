@@ -2,6 +2,9 @@
 // a descriptor's successor is asked for as soon as the two words of its address have come.
 // What goes wrong is kept in order as a marker descriptor, so that the descriptors before it
 // still complete; nothing is fetched past it.
+//
+// Latency: 2 cycles from a descriptor's last word to the descriptor. Throughput: one every memory
+// latency and 5 cycles, since each names the next; 8 are held ahead of the data.
 module ws_dma_fetch #(
   parameter int unsigned BusWidth    = 128,
   parameter int unsigned LengthWidth = 26,  // of the length field in CONTROL, 8 to 26

@@ -1,4 +1,5 @@
 // A small FIFO whose oldest entry is always on `data_o`, from a register, while `valid_o` is set.
+// Latency 1 cycle; an entry in and one out a cycle.
 module ws_dma_fifo #(
   parameter int unsigned Width = 8,
   parameter int unsigned Depth = 8,  // a power of two, at least 2

@@ -1,6 +1,9 @@
 // The DMA engine's AXI4-Lite port, and the soft reset: `Reset` in either DMACR stops both
 // channels, waits until nothing is out on AXI, and then resets all of the engine for a cycle.
 // The channels' registers are their own (ws_dma_chan_regs). Only whole words are written.
+//
+// Latency: 2 cycles from address and data to a register and to the response, 3 from an address to
+// read data. One write and one read at a time.
 module ws_dma_regs (
   input  logic        clk_i,
   input  logic        rst_ni,

@@ -1,5 +1,8 @@
 // The scatter-gather port: descriptor reads and status write-backs of both channels on one AXI4
 // master with 32-bit data. Several of each are in flight; answers come in order (one ID).
+//
+// Latency: 1 cycle to AXI, 1 from it. Throughput: a descriptor's read and a write-back every 2
+// cycles, a word read a cycle.
 module ws_dma_sg (
   input  logic        clk_i,
   input  logic        rst_ni,

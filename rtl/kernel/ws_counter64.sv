@@ -1,7 +1,7 @@
 // A 64-bit event counter read by two 32-bit reads.
 //
 // Reading the low word holds the high word until it is read in its turn, so that a carry between
-// the two reads is not seen.
+// the two reads is not seen. Combinational to the reader; an event a cycle.
 module ws_counter64 (
   input  logic        clk_i,
   input  logic        rst_ni,

@@ -1,6 +1,7 @@
 // Puts the footer's words in place of the rounder's in the footer's slots, and watches for NaN.
 //
-// Combinational from the rounder to `word_o`. The job's cycles are taken at its first footer word.
+// Combinational from the rounder to `word_o`, a word a cycle. The job's cycles are taken at its first
+// footer word.
 module ws_footer (
   input  logic        clk_i,
   input  logic        rst_ni,
