@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 # Picoseconds, from Yosys's share/xilinx/cells_sim.v (prjxray's timings of an Artix-7).
 CLOCK_TO_Q = 303
-LUT = 124
+# A LUT's inputs, from the last: the slowest signal is given the fastest.
+LUT = (127, 238, 407, 472, 631, 642)
 MUXF = 296
 CARRY_IN = 508  # S or DI to the cell's carry out
 CARRY_PASS = 114  # a cell passed
@@ -22,8 +23,8 @@ SRL_CLOCK = 1472
 BLOCK_RAM_CLOCK = {0: 2454, 1: 882}  # without, with output register
 DSP_CLOCK = {0: 1400, 1: 329}  # without, with register P
 DSP_SETUP = {0: 2800, 1: 0}  # of A or B: through the multiplier, or into the operand's register
-# A net between slices: a usual share of a path is half, with LUTs at 124.
-NET = 450
+# A net between slices, as Yosys's mapper reckons for this family (`synth_xilinx`: abc9 -W 300).
+NET = 300
 
 FLIP_FLOP = re.compile(r"FD[RSCP]E$")
 LUT_RAM = re.compile(r"RAM(32|64|128|256)[MX]")
@@ -133,11 +134,18 @@ class Netlist:
                     time += self.route(source, name)
             else:
                 luts += 1
-                time += MUXF if kind.startswith("MUXF") else LUT
+                time += MUXF if kind.startswith("MUXF") else self.through(name, source)
                 time += self.route(source, name)
             if time > worst.time:
                 worst = Arrival(time, luts, carries, before.start)
         return worst
+
+    def through(self, name, source):
+        """From an input of a LUT, or an address bit of a LUT RAM, to its output."""
+        if not (size := re.match(r"LUT(\d)", self.cells[name]["type"])):
+            return LUT[0]
+        ports = self.cells[name]["connections"]
+        return min(LUT[int(size[1]) - 1 - i] for i in range(int(size[1])) if ports[f"I{i}"] == [source])
 
     def route(self, source, name):
         """What the net costs on its way into a cell: none from a LUT into its slice's carry or

@@ -88,7 +88,8 @@ def loose_multipliers(module):
 
 def row(config, family, max_cols, max_k, most_paths):
     module, ltp = synthesize(config, family, max_cols, max_k)
-    if loose := loose_multipliers(module):
+    # Yosys moves registers into a DSP48E1, not into the other family's DSP48E2.
+    if family == "xc7" and (loose := loose_multipliers(module)):
         raise SystemExit(f"{config} {family}: multipliers without a register: {loose}")
     cells = Counter(cell["type"] for cell in module["cells"].values())
     used = (
