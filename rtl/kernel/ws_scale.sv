@@ -40,7 +40,6 @@ module ws_scale #(
   endfunction
 
   // ------------------------------------------------ stage 0: operands
-  logic               en0_q;
   logic [15:0]        d0_q, m0_q, dx0_q;
   logic signed [7:0]  sc_lo0_q, sc_hi0_q;
   logic [5:0]         mn_lo0_q, mn_hi0_q;
@@ -48,10 +47,10 @@ module ws_scale #(
 
   always_ff @(posedge clk_i) begin
     if (valid_i[0]) begin
-      en0_q     <= enable_i;
-      d0_q      <= d_i;
-      m0_q      <= m_i;
-      dx0_q     <= dx_i;
+      // Zeros here rather than behind the multiplier, whose product goes straight to its register.
+      d0_q      <= enable_i ? d_i : '0;
+      m0_q      <= enable_i ? m_i : '0;
+      dx0_q     <= enable_i ? dx_i : '0;
       sc_lo0_q  <= sc_lo_i;
       sc_hi0_q  <= sc_hi_i;
       mn_lo0_q  <= mn_lo_i;
@@ -70,13 +69,13 @@ module ws_scale #(
 
   always_ff @(posedge clk_i) begin
     if (valid_i[1]) begin
-      dd1_q    <= en0_q ? mantissa(d0_q[14:0]) * mantissa(dx0_q[14:0]) : '0;
-      dm1_q    <= en0_q ? mantissa(m0_q[14:0]) * mantissa(dx0_q[14:0]) : '0;
+      dd1_q    <= mantissa(d0_q[14:0]) * mantissa(dx0_q[14:0]);
+      dm1_q    <= mantissa(m0_q[14:0]) * mantissa(dx0_q[14:0]);
       ed1_q    <= 6'(shift(d0_q[14:10])) + 6'(shift(dx0_q[14:10]));
       em1_q    <= 6'(shift(m0_q[14:10])) + 6'(shift(dx0_q[14:10]));
       neg_d1_q <= d0_q[15] ^ dx0_q[15];
       neg_m1_q <= m0_q[15] ^ dx0_q[15];
-      bad1_q   <= en0_q && (&d0_q[14:10] || &m0_q[14:10] || &dx0_q[14:10]);
+      bad1_q   <= &d0_q[14:10] || &m0_q[14:10] || &dx0_q[14:10];
       sc_lo1_q <= sc_lo0_q;
       sc_hi1_q <= sc_hi0_q;
       mn_lo1_q <= sum_lo0_q * $signed({1'b0, mn_lo0_q});
