@@ -6,6 +6,12 @@
 //
 // Throughput: a bus word a cycle from memory into the kernel, as long as the memory and the blocks
 // a cycle suffice. Latency of a job: that of the memory, of the engine and of the kernel, added up.
+
+// The module of the kernel, so that another one with the same ports can stand in its place.
+`ifndef WS_KERNEL
+`define WS_KERNEL ws_kernel
+`endif
+
 module weightstream #(
   parameter int unsigned BusWidth       = 128,    // 64, 128, 256 or 512
   parameter int unsigned BlocksPerCycle = 1,
@@ -309,7 +315,7 @@ module weightstream #(
   // ---------------------------------------------------------------------------------------------
   // Kernel
   // ---------------------------------------------------------------------------------------------
-  ws_kernel #(
+  `WS_KERNEL #(
     .BusWidth      (BusWidth),
     .BlocksPerCycle(BlocksPerCycle),
     .MaxCols       (MaxCols),
