@@ -6,6 +6,9 @@ use std::{
     process::{Command, exit},
 };
 
+#[path = "src/verilate.rs"]
+mod verilate;
+
 /// A model in this binary: a name, the file list it is made of, and the top level's parameters.
 struct Config {
     name: &'static str,
@@ -51,9 +54,24 @@ fn build() -> Result<(), String> {
         .parent()
         .ok_or("no folder above this crate")?
         .join("rtl");
-    for path in ["build.rs", "cpp", "src/bridge.rs", "src/probe.rs", "../rtl"] {
+    // What `dut` embeds is among them: a change of it compiles the crate anew.
+    let inputs = [
+        "build.rs",
+        "cpp",
+        "dut",
+        "src/bridge.rs",
+        "src/probe.rs",
+        "src/verilate.rs",
+        "../rtl",
+        "verilated/cpp",
+    ];
+    for path in inputs {
         println!("cargo::rerun-if-changed={path}");
     }
+    println!(
+        "cargo::rustc-env=WEIGHTSTREAM_SIM_HARNESS={:016x}",
+        harness(&here)?
+    );
 
     let testbench = env::var_os("CARGO_FEATURE_TESTBENCH").is_some();
     let mut configs: Vec<&Config> = DEFAULT_CONFIGS.iter().collect();
@@ -74,16 +92,13 @@ fn build() -> Result<(), String> {
     let mut fast = compiler(&here)?;
     let mut slow = compiler(&here)?;
     fast.opt_level(3);
-    // Construction and tracing set-up: half of the generated code, run once.
     slow.opt_level(0);
     let mut inc = String::new();
     for config in &configs {
         let dir = out.join(config.name);
         verilate(&verilator, &rtl, config, &dir)?;
-        for file in sources(&dir)? {
-            if file.to_string_lossy().contains("__Slow")
-                || file.to_string_lossy().contains("__Syms")
-            {
+        for file in sources(&dir, "cpp")? {
+            if verilate::runs_once(&file) {
                 slow.file(file);
             } else {
                 fast.file(file);
@@ -155,8 +170,7 @@ fn verilate(verilator: &str, rtl: &Path, config: &Config, dir: &Path) -> Result<
         fs::remove_dir_all(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     }
     let output = Command::new(verilator)
-        .args(["--cc", "--assert", "--trace-fst", "-O3", "-Wno-fatal"])
-        .args(["--x-assign", "fast", "--x-initial", "unique"])
+        .args(verilate::ARGUMENTS)
         .args(["--top-module", "weightstream", "--prefix"])
         .arg(format!("V{}", config.name))
         .arg("-Mdir")
@@ -181,14 +195,27 @@ fn verilate(verilator: &str, rtl: &Path, config: &Config, dir: &Path) -> Result<
     Ok(())
 }
 
-fn sources(dir: &Path) -> Result<Vec<PathBuf>, String> {
+fn sources(dir: &Path, extension: &str) -> Result<Vec<PathBuf>, String> {
     let mut files: Vec<PathBuf> = fs::read_dir(dir)
         .map_err(|e| format!("{}: {e}", dir.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "cpp"))
+        .filter(|path| path.extension().is_some_and(|e| e == extension))
         .collect();
     files.sort();
     Ok(files)
+}
+
+/// Stands for what the classes of the harness are compiled from: FNV-1a of its headers.
+fn harness(here: &Path) -> Result<u64, String> {
+    let mut headers = sources(&here.join("cpp"), "h")?;
+    headers.extend(sources(&here.join("verilated/cpp"), "h")?);
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for header in headers {
+        for byte in read(&header)?.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    Ok(hash)
 }
 
 fn read(path: &Path) -> Result<String, String> {

@@ -1,16 +1,13 @@
 #include "bridge.h"
 
+#include <dlfcn.h>
+
+#include <stdexcept>
+
 #include "weightstream-sim/src/bridge.rs.h"
 
 namespace ws {
 namespace {
-
-const Config* find(rust::Str name) {
-    for (const Config* c = kConfigs; c->name; ++c) {
-        if (std::string_view(c->name) == std::string_view(name.data(), name.size())) return c;
-    }
-    return nullptr;
-}
 
 Settings settings(const Options& o) {
     return {reinterpret_cast<uint8_t*>(o.memory), o.length, o.base,
@@ -80,14 +77,34 @@ rust::Vec<BeatData> Handle::take_beats() {
     return beats;
 }
 
-uint32_t config_bus_bytes(rust::Str name) {
-    const Config* config = find(name);
-    return config ? config->bus_bytes : 0;
+const Config* find_config(rust::Str name) {
+    for (const Config* c = kConfigs; c->name; ++c) {
+        if (std::string_view(c->name) == std::string_view(name.data(), name.size())) return c;
+    }
+    return nullptr;
 }
 
-std::unique_ptr<Handle> create(rust::Str name, const Options& options) {
-    const Config* config = find(name);
-    if (!config) return nullptr;
+const Config* load_config(rust::Str path, rust::Str harness) {
+    // Its own Verilator runtime must not be bound to ours, nor another object's to it.
+    void* object = dlopen(std::string(path).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (!object) throw std::runtime_error(dlerror());
+    const Dut* dut = static_cast<const Dut*>(dlsym(object, "ws_dut"));
+    if (!dut) {
+        dlclose(object);
+        throw std::runtime_error("it has no symbol ws_dut, so `weightstream dut build` did not make it");
+    }
+    if (std::string(harness) != dut->harness) {
+        const std::string theirs = dut->harness;
+        dlclose(object);
+        throw std::runtime_error("it was built with harness " + theirs + ", this is harness " +
+                                 std::string(harness) + "; build it again");
+    }
+    return &dut->config;
+}
+
+uint32_t bus_bytes(const Config* config) { return config->bus_bytes; }
+
+std::unique_ptr<Handle> create(const Config* config, const Options& options) {
     return std::unique_ptr<Handle>(new Handle(*config, options));
 }
 

@@ -44,9 +44,12 @@ class Handle {
     Fault fault_{FaultKind::Internal};
 };
 
-// The width of a configuration's stream and data ports, 0 if there is no such configuration.
-uint32_t config_bus_bytes(rust::Str name);
-// Null if there is no such configuration.
-std::unique_ptr<Handle> create(rust::Str config, const Options& options);
+// The model of that name in this binary; null if there is none.
+const Config* find_config(rust::Str name);
+// The model in a shared object, which stays loaded. Throws a std::runtime_error if it cannot be
+// loaded or was made by another harness than `harness`.
+const Config* load_config(rust::Str path, rust::Str harness);
+uint32_t bus_bytes(const Config* config);
+std::unique_ptr<Handle> create(const Config* config, const Options& options);
 
 }  // namespace ws

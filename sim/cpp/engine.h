@@ -48,4 +48,11 @@ struct Config {
 // Ends with a null name.
 extern const Config kConfigs[];
 
+// What a shared object made by src/dut exports as `ws_dut`. `harness` stands for the sources it was
+// compiled with: its classes are laid out as ours only if these are the same.
+struct Dut {
+    const char* harness;
+    Config config;
+};
+
 }  // namespace ws

@@ -39,23 +39,33 @@ pub(crate) mod ffi {
     unsafe extern "C++" {
         include!("weightstream-sim/cpp/bridge.h");
 
+        /// A model that simulations can be made of.
+        type Config;
         type Handle;
 
-        fn config_bus_bytes(name: &str) -> u32;
-        fn create(config: &str, options: &Options) -> UniquePtr<Handle>;
+        /// The model of that name in this binary, or null.
+        fn find_config(name: &str) -> *const Config;
+        /// The model in a shared object made by `dut`, which stays loaded.
+        fn load_config(path: &str, harness: &str) -> Result<*const Config>;
+        /// # Safety
+        /// `config` came from one of the two above and is not null.
+        unsafe fn bus_bytes(config: *const Config) -> u32;
+        /// # Safety
+        /// As above.
+        unsafe fn create(config: *const Config, options: &Options) -> UniquePtr<Handle>;
 
-        fn ok(&self) -> bool;
+        fn ok(self: &Handle) -> bool;
         fn read32(self: Pin<&mut Handle>, addr: u32, value: &mut u32) -> bool;
         fn write32(self: Pin<&mut Handle>, addr: u32, value: u32) -> bool;
         fn run(self: Pin<&mut Handle>, cycles: u64, lines: u32, levels: &mut u32) -> bool;
         fn reset(self: Pin<&mut Handle>, cycles: u32) -> bool;
         fn trace_start(self: Pin<&mut Handle>, path: &str, first: u64, end: u64) -> bool;
         fn trace_stop(self: Pin<&mut Handle>) -> bool;
-        fn fault(&self) -> FaultData;
+        fn fault(self: &Handle) -> FaultData;
 
-        fn now(&self) -> u64;
-        fn lines(&self) -> u32;
-        fn beats(&self) -> [u64; 15];
+        fn now(self: &Handle) -> u64;
+        fn lines(self: &Handle) -> u32;
+        fn beats(self: &Handle) -> [u64; 15];
 
         fn inject(self: Pin<&mut Handle>, channel: u8, first: u64, length: u64, decode_error: bool);
         fn clear_injected(self: Pin<&mut Handle>);

@@ -11,6 +11,10 @@ pub enum SimError {
     #[error("no configuration {name:?} in this build; it has {}", known.join(", "))]
     UnknownConfig { name: String, known: Vec<String> },
 
+    /// A shared object holds no model that this binary can run.
+    #[error("{}: {message}", file.display())]
+    Dut { file: PathBuf, message: String },
+
     /// An option is out of its range.
     #[error("simulation option {option} is {value}: {rule}")]
     Option {

@@ -6,15 +6,17 @@
 
 mod bridge;
 mod channel;
+pub mod dut;
 mod error;
 mod options;
 mod sim;
+mod verilate;
 
 #[cfg(feature = "testbench")]
 #[doc(hidden)]
 pub mod probe;
 
-// Links the runtime; it has no Rust interface.
+// Links the runtime.
 use weightstream_verilated as _;
 
 pub use channel::Channel;

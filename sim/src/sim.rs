@@ -102,18 +102,60 @@ impl Sim {
         memory: DeviceMemory,
         options: &SimOptions,
     ) -> Result<Sim, SimError> {
-        let handle = ffi::create(config, &options.to_ffi(memory)?);
-        if handle.is_null() {
+        let found = ffi::find_config(config);
+        if found.is_null() {
             return Err(SimError::UnknownConfig {
                 name: config.into(),
                 known: configs(),
             });
         }
+        // SAFETY: as the caller promises.
+        unsafe { Sim::make(found, memory, options) }
+    }
+
+    /// Makes the accelerator in the shared object `file`, which [`crate::dut::Dut::build`] made,
+    /// and resets it. The object stays loaded until the process ends.
+    ///
+    /// # Errors
+    /// [`SimError::Dut`] if it cannot be loaded; otherwise as [`Sim::new`].
+    ///
+    /// # Safety
+    /// As of [`Sim::new`]. The object's code runs in this process.
+    pub unsafe fn load(
+        file: &Path,
+        memory: DeviceMemory,
+        options: &SimOptions,
+    ) -> Result<Sim, SimError> {
+        let fail = |message: String| SimError::Dut {
+            file: file.to_owned(),
+            message,
+        };
+        // A bare name would be looked for among the system's libraries.
+        let path = file.canonicalize().map_err(|e| fail(e.to_string()))?;
+        let Some(path) = path.to_str() else {
+            return Err(fail("the path is not UTF-8".into()));
+        };
+        let found = ffi::load_config(path, crate::dut::HARNESS).map_err(|e| fail(e.to_string()))?;
+        // SAFETY: as the caller promises.
+        unsafe { Sim::make(found, memory, options) }
+    }
+
+    /// # Safety
+    /// As of [`Sim::new`]; `config` is a model.
+    unsafe fn make(
+        config: *const ffi::Config,
+        memory: DeviceMemory,
+        options: &SimOptions,
+    ) -> Result<Sim, SimError> {
+        let options_ffi = options.to_ffi(memory)?;
+        // SAFETY: `config` is a model.
+        let (handle, bus_bytes) =
+            unsafe { (ffi::create(config, &options_ffi), ffi::bus_bytes(config)) };
         let sim = Sim {
             handle,
             watchdog: options.watchdog,
             trace: PathBuf::new(),
-            bus_bytes: ffi::config_bus_bytes(config) as usize,
+            bus_bytes: bus_bytes as usize,
         };
         if sim.handle.ok() {
             Ok(sim)
