@@ -1,6 +1,8 @@
 //! Commands. Results go to stdout, logs and progress to stderr.
 
 mod compare;
+#[cfg(feature = "rtl")]
+mod dut;
 mod load;
 mod options;
 mod regress;
@@ -36,6 +38,9 @@ enum Command {
     Vectors(vectors::Command),
     Verify(verify::Args),
     Compare(compare::Args),
+    #[cfg(feature = "rtl")]
+    #[command(subcommand)]
+    Dut(dut::Command),
     Load(load::Args),
     /// List the targets of this build.
     Targets,
@@ -75,6 +80,8 @@ pub fn main() -> ExitCode {
         Command::Vectors(command) => vectors::run(command),
         Command::Verify(args) => verify::run(args),
         Command::Compare(args) => compare::run(args),
+        #[cfg(feature = "rtl")]
+        Command::Dut(command) => dut::run(command),
         Command::Load(args) => load::run(args),
         Command::Targets => {
             TargetSpec::built()

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::sync::Arc;
 
 use super::model::{ModelConfig, ModelDevice};
 use super::recording::{Recorder, Recording, RecordingError, Replay, ReplayFile};
 #[cfg(feature = "rtl")]
-use super::rtl::RtlDevice;
+use super::rtl::{RtlDevice, RtlModel};
 use super::{Conditions, Device, DeviceError, Fault, Trace};
 use crate::dma::{Coherence, DmaError, GRANULE, Heap, SimMemory};
 
@@ -19,13 +20,21 @@ pub enum TargetSpec {
     Model,
     /// The Verilated RTL: the default configuration, or the one named (`rtl:w256b2`).
     Rtl(Option<String>),
+    /// RTL in a shared object that `weightstream dut build` made.
+    Dut(PathBuf),
     /// What a recording holds.
     Replay(ReplayFile),
 }
 
 impl TargetSpec {
     /// All targets there are, as the command line spells them.
-    pub const NAMES: [&str; 4] = ["model", "rtl", "rtl:CONFIGURATION", "replay:FILE"];
+    pub const NAMES: [&str; 5] = [
+        "model",
+        "rtl",
+        "rtl:CONFIGURATION",
+        "dut:FILE",
+        "replay:FILE",
+    ];
 
     /// The targets of this build, each configuration of the RTL by itself.
     pub fn built() -> Vec<TargetSpec> {
@@ -48,6 +57,7 @@ impl FromStr for TargetSpec {
             None if s == "model" => Ok(TargetSpec::Model),
             None if s == "rtl" => Ok(TargetSpec::Rtl(None)),
             Some(("rtl", config)) => Ok(TargetSpec::Rtl(Some(config.into()))),
+            Some(("dut", file)) => Ok(TargetSpec::Dut(file.into())),
             Some(("replay", file)) => Ok(TargetSpec::Replay(ReplayFile::new(file))),
             _ => Err(TargetError::Unknown(s.into())),
         }
@@ -60,6 +70,7 @@ impl fmt::Display for TargetSpec {
             TargetSpec::Model => f.write_str("model"),
             TargetSpec::Rtl(None) => f.write_str("rtl"),
             TargetSpec::Rtl(Some(config)) => write!(f, "rtl:{config}"),
+            TargetSpec::Dut(file) => write!(f, "dut:{}", file.display()),
             TargetSpec::Replay(file) => write!(f, "replay:{}", file.path().display()),
         }
     }
@@ -221,6 +232,10 @@ fn device(
     session: u64,
     engine: usize,
 ) -> Result<Box<dyn Device>, TargetError> {
+    #[cfg(feature = "rtl")]
+    let rtl = |model| -> Result<Box<dyn Device>, TargetError> {
+        Ok(Box::new(RtlDevice::new(memory.clone(), model, options)?))
+    };
     match spec {
         TargetSpec::Model => {
             let config = ModelConfig {
@@ -234,12 +249,10 @@ fn device(
             Ok(Box::new(Replay::new(file.path(), memory, session, engine)?))
         }
         #[cfg(feature = "rtl")]
-        TargetSpec::Rtl(config) => Ok(Box::new(RtlDevice::new(
-            memory,
-            config.as_deref(),
-            options,
-        )?)),
+        TargetSpec::Rtl(config) => rtl(RtlModel::Built(config.as_deref())),
+        #[cfg(feature = "rtl")]
+        TargetSpec::Dut(file) => rtl(RtlModel::Dut(file)),
         #[cfg(not(feature = "rtl"))]
-        TargetSpec::Rtl(_) => Err(TargetError::NotBuilt(spec.clone())),
+        TargetSpec::Rtl(_) | TargetSpec::Dut(_) => Err(TargetError::NotBuilt(spec.clone())),
     }
 }

@@ -1,9 +1,11 @@
 //! The Verilated RTL as a target.
 
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
 
+pub use weightstream_sim::dut;
 use weightstream_sim::{
     Channel, DeviceMemory, ErrorResponse, Lines, Sim, SimError, SimOptions, configs,
 };
@@ -14,7 +16,7 @@ use super::{
 use crate::dma::{DmaMemory, SimMemory};
 use crate::regs::kernel;
 
-/// The RTL of one configuration, simulated cycle by cycle.
+/// RTL, simulated cycle by cycle.
 pub struct RtlDevice {
     sim: Sim,
     /// Wall time spent in the simulator, seconds.
@@ -23,12 +25,20 @@ pub struct RtlDevice {
     _memory: Arc<SimMemory>,
 }
 
+/// Which RTL.
+#[derive(Clone, Copy, Debug)]
+pub enum RtlModel<'a> {
+    /// The configuration of that name in this binary, or the default one.
+    Built(Option<&'a str>),
+    /// What is in a shared object that `weightstream dut build` made.
+    Dut(&'a Path),
+}
+
 impl RtlDevice {
-    /// Resets the configuration of that name, or the default one, with `memory` behind its AXI
-    /// ports.
+    /// Resets `model`, with `memory` behind its AXI ports.
     pub fn new(
         memory: Arc<SimMemory>,
-        config: Option<&str>,
+        model: RtlModel,
         options: &TargetOptions,
     ) -> Result<RtlDevice, DeviceError> {
         let view = DeviceMemory {
@@ -37,11 +47,18 @@ impl RtlDevice {
             base: memory.device_base(),
         };
         let sim_options = sim_options(&options.conditions, options.seed);
-        let default = || configs().into_iter().next().unwrap_or_default();
-        let config = config.map_or_else(default, str::to_owned);
         // SAFETY: the memory lives as long as the simulation, and simulated cycles pass only in the
         // device's calls, in which the driver owns what it handed over.
-        let mut sim = unsafe { Sim::new(&config, view, &sim_options) }?;
+        let mut sim = unsafe {
+            match model {
+                RtlModel::Built(Some(config)) => Sim::new(config, view, &sim_options),
+                RtlModel::Built(None) => {
+                    let default = configs().into_iter().next().unwrap_or_default();
+                    Sim::new(&default, view, &sim_options)
+                }
+                RtlModel::Dut(file) => Sim::load(file, view, &sim_options),
+            }
+        }?;
         if let Some(trace) = &options.trace {
             sim.trace_cycles(&trace.path, trace.cycles.clone())?;
         }
