@@ -1,0 +1,2 @@
+rtl/serial_registers.v
+rtl/serial_kernel.v
