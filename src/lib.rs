@@ -6,6 +6,8 @@
 //! [`regs`] what stands in registers, descriptors and packets. [`ggml`] is the backend that brings
 //! llama.cpp's matrix products here.
 
+#[cfg(feature = "rtl")]
+pub mod coverage;
 pub mod dma;
 pub mod driver;
 pub mod ggml;

@@ -13,7 +13,7 @@
 
 namespace ws {
 
-template <class Model, class Root> class EngineOf final : public Engine {
+template <class Model, class Root> class EngineOf : public Engine {
   public:
     static constexpr unsigned kBytes = sizeof(std::declval<Root&>().m_axi_mm2s_rdata);
 
@@ -125,6 +125,9 @@ template <class Model, class Root> class EngineOf final : public Engine {
     }
 
     void trace_stop() override { close_trace(); }
+
+  protected:
+    Root& root() { return *root_; }
 
   private:
     struct Request {

@@ -2,6 +2,8 @@
 
 mod compare;
 #[cfg(feature = "rtl")]
+mod coverage;
+#[cfg(feature = "rtl")]
 mod dut;
 mod load;
 mod options;
@@ -41,6 +43,8 @@ enum Command {
     #[cfg(feature = "rtl")]
     #[command(subcommand)]
     Dut(dut::Command),
+    #[cfg(feature = "rtl")]
+    Coverage(coverage::Args),
     Load(load::Args),
     /// List the targets of this build.
     Targets,
@@ -82,6 +86,8 @@ pub fn main() -> ExitCode {
         Command::Compare(args) => compare::run(args),
         #[cfg(feature = "rtl")]
         Command::Dut(command) => dut::run(command),
+        #[cfg(feature = "rtl")]
+        Command::Coverage(args) => coverage::run(args),
         Command::Load(args) => load::run(args),
         Command::Targets => {
             TargetSpec::built()

@@ -7,7 +7,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use weightstream_verilated::toolchain::{DEFINES, RUNTIME, Toolchain};
+use weightstream_verilated::toolchain::{COVERAGE_RUNTIME, DEFINES, RUNTIME, Toolchain};
 
 use super::{Dut, DutError, Folder, HARNESS, io_error, verilate};
 use crate::verilate::runs_once;
@@ -18,7 +18,7 @@ const MAIN: &str = include_str!("../../dut/dut.cpp.in");
 pub fn compile(dut: &Dut, toolchain: &Toolchain, folder: &Folder) -> Result<(), DutError> {
     let main = MAIN.replace("@HARNESS@", HARNESS);
     folder.write(Path::new("dut.cpp"), main.as_bytes())?;
-    let rules = makefile(toolchain, folder)?;
+    let rules = makefile(dut, toolchain, folder)?;
     folder.write(Path::new("Makefile"), rules.as_bytes())?;
     let status = Command::new("make")
         .arg("-s")
@@ -43,9 +43,15 @@ pub fn compile(dut: &Dut, toolchain: &Toolchain, folder: &Folder) -> Result<(), 
 const OBJECT: &str = "dut.so";
 
 /// The rules, and in a file of their own the flags, on which everything depends.
-fn makefile(toolchain: &Toolchain, folder: &Folder) -> Result<String, DutError> {
+fn makefile(dut: &Dut, toolchain: &Toolchain, folder: &Folder) -> Result<String, DutError> {
     let include = &toolchain.include;
-    let defines: Vec<String> = DEFINES.iter().map(|d| format!("-D{d}")).collect();
+    let mut defines: Vec<String> = DEFINES.iter().map(|d| format!("-D{d}")).collect();
+    let mut runtime = RUNTIME.to_vec();
+    if dut.coverage {
+        // The last definition counts.
+        defines.push("-UVM_COVERAGE -DVM_COVERAGE=1".into());
+        runtime.push(COVERAGE_RUNTIME);
+    }
     let flags = format!(
         "CXX ?= c++\n\
          FLAGS = -std=c++17 -w -fPIC -fvisibility=hidden -pthread {defines} \
@@ -58,7 +64,7 @@ fn makefile(toolchain: &Toolchain, folder: &Folder) -> Result<String, DutError> 
     folder.write(Path::new("flags.mk"), flags.as_bytes())?;
 
     let local = ["harness/hooks.cpp", "dut.cpp"].map(PathBuf::from);
-    let mut sources: Vec<PathBuf> = RUNTIME.iter().map(|file| include.join(file)).collect();
+    let mut sources: Vec<PathBuf> = runtime.iter().map(|file| include.join(file)).collect();
     sources.extend(local);
     for file in verilate::generated(&folder.path("model"))? {
         if file.extension().is_some_and(|e| e == "cpp") {

@@ -50,6 +50,10 @@ pub struct Dut<'a> {
     pub output: &'a Path,
     /// A folder for what is made on the way. What has not changed since is not compiled again.
     pub build_dir: &'a Path,
+    /// Count which lines run and which bits toggle. A process that ran the object writes its counts
+    /// when it ends, as Verilator's `<pid>.dat` in the folder that the environment variable
+    /// `WEIGHTSTREAM_COVERAGE` names. The simulation is some 20 times slower.
+    pub coverage: bool,
     /// Compilers at a time.
     pub jobs: usize,
 }

@@ -31,6 +31,9 @@ pub fn verilate(
         .args(ARGUMENTS)
         .args(["--top-module", "weightstream", "--prefix", "Vdut", "-Mdir"])
         .arg(&fresh);
+    if dut.coverage {
+        command.args(["--coverage-line", "--coverage-toggle"]);
+    }
     match dut.part {
         Part::Kernel { bus_width } => {
             let shim = format!("{SHIM_NAME}.sv");

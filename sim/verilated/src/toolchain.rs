@@ -31,6 +31,13 @@ pub const RUNTIME: [&str; 3] = [
     "verilated_threads.cpp",
 ];
 
+/// And that of models that count coverage.
+#[allow(
+    dead_code,
+    reason = "the build script, which shares this file, builds none"
+)]
+pub const COVERAGE_RUNTIME: &str = "verilated_cov.cpp";
+
 /// An installed Verilator.
 pub struct Toolchain {
     /// The program, as it is called.
