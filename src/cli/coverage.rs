@@ -194,7 +194,7 @@ fn genhtml(info: &Path, html: &Path) -> anyhow::Result<()> {
 
 fn table(files: &BTreeMap<&str, Shares>, total: &Shares) -> Table {
     let mut table = Table::new();
-    table.load_style(TableStyle::ASCII_BORDERS_ONLY_CONDENSED);
+    table.load_style(TableStyle::new());
     table.set_header(["file", "lines", "branches", "toggles"]);
     let share = |s: Share| format!("{} of {}, {:.1} %", s.met, s.all, s.percent());
     let total = ("all", total);
