@@ -5,7 +5,7 @@ set -euo pipefail
 
 packages=(
   g++ cmake libclang-dev # llama.cpp and its bindings
-  verilator perl make zlib1g-dev # the RTL as C++
+  verilator perl make zlib1g-dev lcov # the RTL as C++, its coverage
   python3-pip python3-venv # golden vectors' generator, test models
 )
 missing=()

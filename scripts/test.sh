@@ -39,6 +39,8 @@ step "golden vectors, built-in model (Python)" with_python vectors/requirements.
 step "tests" cargo test --release --locked --workspace --all-features
 step "golden vectors on every target" target/release/weightstream regress --strict
 step "random jobs, RTL against model" target/release/weightstream verify -t rtl --cases 500 --strict
+step "coverage of the RTL" env PROPTEST_RNG_SEED=1 target/release/weightstream coverage -- \
+  cargo test --release --locked --workspace --all-features --test robust --test registers
 step "demo" scripts/demo.sh
 
 echo "== times"

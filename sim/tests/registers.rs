@@ -18,6 +18,7 @@ const ROWS: usize = 200;
 
 /// The kernel's window, and registers in it (`docs/registers.md`).
 const KERNEL: u16 = 0x1000;
+const ERROR: u16 = 0x20;
 const CYCLES: u16 = 0x40;
 const BEATS_OUT: u16 = 0x68;
 const JOBS: u16 = 0x70;
@@ -127,4 +128,24 @@ fn where_no_register_is_zeros_are_read_and_writes_are_lost() {
     go(&mut rig, IOC | 1 << 16);
     rig.run_until(10_000, done).unwrap();
     assert_eq!(&rig.arena.bytes()[ANSWER + ROWS * 4..][..4], [7, 0, 0, 0]);
+}
+
+#[test]
+fn an_error_stays_until_it_is_cleared() {
+    let bad_magic: fn(&mut Rig) = |rig| rig.arena.bytes()[PACKET] = 0;
+    let no_whole_header: fn(&mut Rig) = |rig| {
+        let control = 40 | SOF | EOF;
+        rig.put_desc(MM2S_RING, MM2S_RING + 64, BASE + PACKET as u64, control);
+    };
+    for (spoil, status) in [(bad_magic, 1 << 8), (no_whole_header, 1 << 17)] {
+        let mut rig = job(&SimOptions::default());
+        spoil(&mut rig);
+        go(&mut rig, IOC | 1 << 16);
+        rig.run_until(10_000, done).unwrap();
+        assert_eq!(rig.read(KERNEL, ERROR), status);
+        rig.write(KERNEL, ERROR, !status);
+        assert_eq!(rig.read(KERNEL, ERROR), status);
+        rig.write(KERNEL, ERROR, status);
+        assert_eq!(rig.read(KERNEL, ERROR), 0);
+    }
 }

@@ -5,7 +5,7 @@ mod rig;
 
 use proptest::prelude::*;
 use rig::{packets::*, *};
-use weightstream_sim::{Channel, ErrorResponse, SimOptions, configs};
+use weightstream_sim::{Channel, ErrorResponse, SimOptions};
 
 /// So many cases, or as many as `PROPTEST_CASES` says, for longer runs.
 fn cases(count: u32) -> ProptestConfig {

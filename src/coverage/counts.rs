@@ -16,7 +16,7 @@ pub struct Counts(BTreeMap<Point, u64>);
 
 impl Counts {
     /// Adds up the files `*.dat` in `folder`, of sources in the folder `rtl`. Points of other
-    /// sources are left out.
+    /// sources are left out, and the toggles in files `*.reset.dat`.
     ///
     /// # Errors
     /// [`CoverageError`] if there are none, or one cannot be read.
@@ -44,6 +44,8 @@ impl Counts {
     }
 
     pub(super) fn add(&mut self, text: &str, path: &Path, rtl: &Path) -> Result<(), CoverageError> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let of_reset = name.ends_with(".reset.dat");
         for (number, line) in text.lines().enumerate() {
             let fail = |message| CoverageError::Counts {
                 path: path.into(),
@@ -63,7 +65,9 @@ impl Counts {
                 .ok_or_else(|| fail("not a point and its count"))?;
             let count: u64 = count.parse().map_err(|_| fail("not a count"))?;
             if let Some(point) = point(key, rtl).map_err(fail)? {
-                *self.0.entry(point).or_default() += count;
+                // In a reset bits settle from what they happened to hold.
+                let counts = !(of_reset && point.kind == Kind::Toggle);
+                *self.0.entry(point).or_default() += if counts { count } else { 0 };
             }
         }
         Ok(())

@@ -37,6 +37,8 @@ impl Folder {
             (3, "v_toggle", "x[0]", "", "top.a", 0),
         ];
         fs::write(self.path().join("1.dat"), file(self.path(), points)).unwrap();
+        let reset: &[_] = &[(3, "v_toggle", "x[0]", "", "top.a", 9)];
+        fs::write(self.path().join("1.reset.dat"), file(self.path(), reset)).unwrap();
         let other: &[_] = &[(3, "v_toggle", "x[0]", "", "top.b", 2)];
         fs::write(self.path().join("2.dat"), file(self.path(), other)).unwrap();
         Counts::read(self.path(), self.path()).unwrap()

@@ -108,6 +108,14 @@ const REPLACED: &str = "w128b1";
 /// Names the object: `weightstream coverage` and `mutate` set it.
 const OBJECT: &str = "WEIGHTSTREAM_SIM_DUT";
 
+/// The configurations to test: those of the build, or the one whose place is taken.
+pub fn configs() -> Vec<String> {
+    match env::var_os(OBJECT) {
+        Some(_) => vec![REPLACED.into()],
+        None => weightstream_sim::configs(),
+    }
+}
+
 impl Rig {
     pub fn new(config: &str, length: usize, options: &SimOptions) -> Rig {
         let arena = Arena::new(length);
