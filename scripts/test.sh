@@ -37,7 +37,8 @@ step "lint" cargo clippy --release --locked --workspace --all-targets --all-feat
 step "lint without llama.cpp and RTL" cargo clippy --release --locked --no-default-features -- -D warnings
 step "golden vectors, built-in model (Python)" with_python vectors/requirements.txt python -m pytest -q vectors models
 step "tests" cargo test --release --locked --workspace --all-features
-step "golden vectors on every target" target/release/weightstream regress --strict
+step "golden vectors on every target, cycles" \
+  target/release/weightstream regress --strict --cycles vectors/cycles.json
 step "random jobs, RTL against model" target/release/weightstream verify -t rtl --cases 500 --strict
 step "coverage of the RTL" env PROPTEST_RNG_SEED=1 target/release/weightstream coverage -- \
   cargo test --release --locked --workspace --all-features --test robust --test registers

@@ -302,3 +302,46 @@ fn a_recording_answers_and_is_compared() {
         "{text}"
     );
 }
+
+#[cfg(feature = "rtl")]
+#[test]
+fn cycles_are_held_to_a_baseline() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("cycles.json");
+    let path = file.to_str().unwrap();
+    let with = |more: &[&str]| {
+        let args = [
+            "regress", "-t", "rtl", "--filter", "^q6_k", "--cycles", path,
+        ];
+        weightstream(&[&args[..], more].concat())
+    };
+    assert_eq!(with(&[]).0, 2, "there is none yet");
+    assert_eq!(with(&["--bless"]).0, 0);
+    assert_eq!(with(&["--jobs", "2"]).0, 0);
+
+    // A case that was quicker, one that was slower, one that was not there.
+    let mut baseline = json(&file);
+    let cases = baseline["w128b1"].as_object_mut().unwrap();
+    let names: Vec<String> = cases.keys().take(3).cloned().collect();
+    let now = |cases: &serde_json::Map<String, Value>, i: usize| cases[&names[i]].as_u64().unwrap();
+    let (quicker, slower) = (now(cases, 0) * 100 / 101, now(cases, 1) + 1);
+    cases[&names[0]] = quicker.into();
+    cases[&names[1]] = slower.into();
+    cases.remove(&names[2]);
+    std::fs::write(&file, baseline.to_string()).unwrap();
+    let (code, text) = with(&[]);
+    assert_eq!(code, 1, "{text}");
+    assert!(text.contains("FAILED: 2 of"), "{text}");
+    assert!(text.contains(&format!("{quicker} in {path}")), "{text}");
+    assert!(text.contains("--bless takes them in"), "{text}");
+    assert!(text.contains(&names[1]), "the table tells what got better");
+
+    let (code, text) = with(&["--cycles-tolerance", "2"]);
+    assert!(code == 1 && text.contains("FAILED: 1 of"), "{text}");
+    assert_eq!(with(&["--bless"]).0, 0);
+    assert_eq!(with(&[]).0, 0);
+
+    std::fs::write(&file, "{\"w128b1\": {\"a\": -1}}").unwrap();
+    let (code, text) = with(&[]);
+    assert!(code == 2 && text.contains("cycles.json"), "{text}");
+}

@@ -1,9 +1,10 @@
 //! `weightstream regress`.
 
+mod baseline;
 mod junit;
 mod report;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
@@ -18,6 +19,7 @@ use weightstream::vectors::{self, Case, exact};
 
 use super::options::{ConditionArgs, SimulationArgs};
 use super::report::{count_bar, write_json};
+use baseline::Baseline;
 use report::{CaseReport, Report, Shape, WavesReport};
 
 /// Replay vectors, bit for bit.
@@ -48,6 +50,20 @@ pub struct Args {
     /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Compare each case's cycles with those in this file; a case that takes more fails.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["stalls", "stall_seed", "latency", "engines"])]
+    cycles: Option<PathBuf>,
+    /// So many percent more cycles are no failure.
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        requires = "cycles",
+        default_value_t = 0.0
+    )]
+    cycles_tolerance: f64,
+    /// Write the cycles of the cases that pass into the --cycles file.
+    #[arg(long, requires = "cycles")]
+    bless: bool,
     /// Run each failing case of the RTL again, and write an FST trace from shortly before its first
     /// wrong result into this folder.
     #[arg(long, value_name = "DIR")]
@@ -62,6 +78,9 @@ pub struct Args {
 struct Session<'a> {
     args: &'a Args,
     options: TargetOptions,
+    baseline: Option<Baseline>,
+    /// What each target's kernel is called in the baseline.
+    kernels: BTreeMap<String, String>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -76,18 +95,26 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     // Side by side, cases share the cores.
     options.threads = options.threads.div_ceil(args.jobs.into());
     // What is wrong with a target is said once, and before anything runs.
+    let mut kernels = BTreeMap::new();
     for target in &targets {
         let opened =
             open(target, &options).with_context(|| format!("cannot open target {target}"))?;
-        Accelerator::new(opened).with_context(|| format!("cannot start target {target}"))?;
+        let accelerator =
+            Accelerator::new(opened).with_context(|| format!("cannot start target {target}"))?;
+        let kernel = baseline::kernel(&accelerator.capabilities());
+        kernels.insert(target.to_string(), kernel);
     }
+    let read = |path: &PathBuf| Baseline::read(path, args.cycles_tolerance, args.bless);
+    let baseline = args.cycles.as_ref().map(read).transpose()?;
     if let Some(folder) = &args.waves_on_failure {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make --waves-on-failure {}", folder.display()))?;
     }
-    let session = Session {
+    let mut session = Session {
         args: &args,
         options,
+        baseline,
+        kernels,
     };
 
     let bar = count_bar("replaying", (targets.len() * files.len()) as u64);
@@ -107,6 +134,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     );
     bar.finish_and_clear();
     report.seconds = start.elapsed().as_secs_f64();
+    session.settle_cycles(&report)?;
     report.print();
     write_json(args.json.as_deref(), &report)?;
     if let Some(path) = &args.junit {
@@ -205,7 +233,41 @@ impl Session<'_> {
                 }
             }
         }
+        if !self.args.bless
+            && let (Some(baseline), Some(cycles)) = (&self.baseline, report.cycles)
+            && let Some(why) = baseline.judge(self.kernel(&report), &report.case, cycles)
+        {
+            report.broken(why);
+        }
         report
+    }
+
+    fn kernel(&self, case: &CaseReport) -> &str {
+        &self.kernels[&case.target]
+    }
+
+    /// Tells which cases take other cycles than in the baseline, or takes them in.
+    fn settle_cycles(&mut self, report: &Report) -> anyhow::Result<()> {
+        let Some(mut baseline) = self.baseline.take() else {
+            return Ok(());
+        };
+        let mut changes = Vec::new();
+        for case in &report.cases {
+            if let Some(cycles) = case.cycles {
+                let kernel = self.kernel(case);
+                changes.extend(baseline.change(&case.target, kernel, &case.case, cycles));
+                if self.args.bless {
+                    baseline.bless(kernel, &case.case, cycles);
+                }
+            }
+        }
+        if !changes.is_empty() {
+            println!("{}", baseline::table(changes));
+        }
+        if self.args.bless {
+            baseline.write()?;
+        }
+        Ok(())
     }
 
     /// Traces a failing case, if that is asked for and the target has signals.
