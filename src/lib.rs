@@ -6,6 +6,9 @@
 //! [`regs`] what stands in registers, descriptors and packets. [`ggml`] is the backend that brings
 //! llama.cpp's matrix products here.
 
+/// Whether llama.cpp, and with it a ggml, is linked in.
+pub const LINKS_LLAMA_CPP: bool = cfg!(feature = "llama");
+
 #[cfg(feature = "rtl")]
 pub mod coverage;
 pub mod dma;

@@ -8,7 +8,7 @@ use std::mem::{offset_of, size_of};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use weightstream::ggml::abi;
+use weightstream::ggml::abi::{self, v3};
 
 /// The folder of llama.cpp's sources, in the package that is linked.
 fn llama_cpp() -> PathBuf {
@@ -92,7 +92,7 @@ fn assertions() -> String {
         type_ = "type");
     layout!(
         source,
-        abi::BufferTypeInterface,
+        v3::BufferTypeInterface,
         "struct ggml_backend_buffer_type_i",
         whole,
         get_name,
@@ -106,7 +106,7 @@ fn assertions() -> String {
     );
     layout!(
         source,
-        abi::BufferType,
+        v3::BufferType,
         "struct ggml_backend_buffer_type",
         whole,
         iface,
@@ -241,7 +241,10 @@ fn assertions() -> String {
     );
 
     let numbers = [
-        ("GGML_BACKEND_API_VERSION", i64::from(abi::API_VERSION)),
+        (
+            "GGML_BACKEND_API_VERSION",
+            i64::from(v3::VERSION.api_version),
+        ),
         ("GGML_MAX_DIMS", abi::MAX_DIMS as i64),
         ("GGML_MAX_SRC", abi::MAX_SRC as i64),
         ("GGML_MAX_OP_PARAMS", abi::MAX_OP_PARAMS as i64),

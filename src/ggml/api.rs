@@ -5,11 +5,9 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
-use super::abi::{Buffer, BufferInterface, BufferType, Graph, Tensor, TypeTraits};
-
-/// Versions of ggml whose structs are laid out as in [`super::abi`]. The layout has changed before
-/// without a new API version, so a version not listed here is refused.
-pub const KNOWN_VERSIONS: &str = "0.26.";
+use super::abi::{
+    Buffer, BufferInterface, BufferType, Graph, Tensor, TypeTraits, VERSIONS, Version,
+};
 
 /// ggml's functions; each is the one named `ggml_` and then the field (`backend_` in between where
 /// it says so).
@@ -30,10 +28,15 @@ pub struct Api {
 /// Why the backend cannot serve this ggml.
 #[derive(Debug, thiserror::Error)]
 pub enum GgmlError {
-    #[error("ggml {version} is not known to this backend, which knows {KNOWN_VERSIONS}x")]
+    #[error("ggml {version} is not known to this backend, which knows {}", known())]
     UnknownVersion { version: String },
     #[error("ggml {version} has no operation named {name}")]
     MissingOp { version: String, name: &'static str },
+}
+
+fn known() -> String {
+    let versions: Vec<String> = VERSIONS.iter().map(|v| format!("{}x", v.ggml)).collect();
+    versions.join(" and ")
 }
 
 /// What a node asks of the backend.
@@ -65,17 +68,17 @@ const OP_NAMES: [(&str, Op); 8] = [
 const OPS_SEARCHED: u32 = 64;
 
 impl Api {
-    /// Checks the version and finds the operations by name.
+    /// Finds out which version of the interface this ggml has, and its operations by name.
     ///
     /// # Errors
     /// [`GgmlError`] if ggml is not one of the known versions, or lacks an operation.
-    pub fn check(&self) -> Result<Ops, GgmlError> {
+    pub fn check(&self) -> Result<(&'static Version, Ops), GgmlError> {
         // SAFETY: the table's pointers are ggml's functions; they return static strings.
         let text = |p: *const c_char| unsafe { CStr::from_ptr(p).to_string_lossy().into_owned() };
         let version = text(unsafe { (self.version)() });
-        if !version.starts_with(KNOWN_VERSIONS) {
+        let Some(&abi) = VERSIONS.iter().find(|v| version.starts_with(v.ggml)) else {
             return Err(GgmlError::UnknownVersion { version });
-        }
+        };
         let names: Vec<String> = (0..OPS_SEARCHED)
             .map(|n| text(unsafe { (self.op_name)(n) }))
             .collect();
@@ -86,7 +89,7 @@ impl Api {
                 name,
             })
         });
-        Ok(Ops(found.collect::<Result<_, _>>()?))
+        Ok((abi, Ops(found.collect::<Result<_, _>>()?)))
     }
 }
 

@@ -9,7 +9,8 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use super::abi::{
-    BUFFER_USAGE_WEIGHTS, Buffer, BufferInterface, BufferType, BufferTypeInterface, Tensor,
+    BUFFER_USAGE_WEIGHTS, Buffer, BufferInterface, BufferType, BufferTypeFunctions,
+    BufferTypeLayout, Tensor,
 };
 use super::{Shared, guard, report};
 use crate::dma;
@@ -77,22 +78,24 @@ impl DmaBuffer {
     }
 }
 
-pub fn buffer_type_interface() -> BufferTypeInterface {
-    BufferTypeInterface {
-        get_name: Some(get_name),
-        alloc_buffer: Some(alloc_buffer),
-        alloc_buffer_n: None,
-        get_alignment: Some(get_alignment),
-        get_max_size: None,
-        get_alloc_size: None,
-        get_alloc_size_n: None,
-        is_host: Some(is_host),
+/// The functions of a buffer type whose layout is `L`.
+pub fn functions<L: BufferTypeLayout>() -> BufferTypeFunctions {
+    BufferTypeFunctions {
+        get_name: get_name::<L>,
+        alloc_buffer: alloc_buffer::<L>,
+        get_alignment,
+        is_host,
     }
 }
 
-unsafe extern "C" fn get_name(buft: *mut BufferType) -> *const c_char {
-    // SAFETY: ggml passes our buffer type, whose context is the shared state.
-    unsafe { Shared::from_context((*buft).context) }.name_ptr()
+/// The state behind a buffer type of ours.
+unsafe fn shared<L: BufferTypeLayout>(buft: *mut BufferType) -> &'static Shared {
+    // SAFETY: ggml passes our buffer type, laid out as `L`, whose context is the shared state.
+    unsafe { Shared::from_context((*buft.cast::<L>()).context()) }
+}
+
+unsafe extern "C" fn get_name<L: BufferTypeLayout>(buft: *mut BufferType) -> *const c_char {
+    unsafe { shared::<L>(buft) }.name_ptr()
 }
 
 unsafe extern "C" fn get_alignment(_: *mut BufferType) -> usize {
@@ -105,9 +108,11 @@ unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
 }
 
 /// NULL if the heap has no room; a buffer of 0 bytes is a buffer, too.
-unsafe extern "C" fn alloc_buffer(buft: *mut BufferType, size: usize) -> *mut Buffer {
-    // SAFETY: as in `get_name`.
-    let shared = unsafe { Shared::from_context((*buft).context) };
+unsafe extern "C" fn alloc_buffer<L: BufferTypeLayout>(
+    buft: *mut BufferType,
+    size: usize,
+) -> *mut Buffer {
+    let shared = unsafe { shared::<L>(buft) };
     guard("alloc_buffer", std::ptr::null_mut(), || {
         let buffer = match shared.heap().alloc(size) {
             Ok(buffer) => buffer,

@@ -3,20 +3,20 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use super::abi::{
-    API_VERSION, Backend, BackendInterface, BufferType, DEVICE_TYPE_ACCEL, Device, DeviceCaps,
-    DeviceInterface, DeviceProps, Graph, Reg, RegInterface, STATUS_FAILED, STATUS_SUCCESS, Tensor,
+    Backend, BackendInterface, BufferType, DEVICE_TYPE_ACCEL, Device, DeviceCaps, DeviceInterface,
+    DeviceProps, Graph, Reg, RegInterface, STATUS_FAILED, STATUS_SUCCESS, Tensor, Version,
 };
-use super::buffer::buffer_type_interface;
 use super::{Interfaces, Shared, chain, guard, report};
 
 /// Identifies backends of this kind to ggml.
 static GUID: [u8; 16] = *b"weightstream/01\0";
 
-/// Builds ggml's structs around `shared`; like it, they live as long as the process.
-pub fn interfaces(shared: &'static Shared) -> Interfaces {
+/// Builds ggml's structs around `shared`, as `version` of the interface has them; like it, they
+/// live as long as the process.
+pub fn interfaces(shared: &'static Shared, version: &Version) -> Interfaces {
     let context = shared.as_context();
     let reg = leak(Reg {
-        api_version: API_VERSION,
+        api_version: version.api_version,
         iface: RegInterface {
             get_name: Some(reg_name),
             get_device_count: Some(reg_device_count),
@@ -46,11 +46,7 @@ pub fn interfaces(shared: &'static Shared) -> Interfaces {
         reg,
         context,
     });
-    let buffer_type = leak(BufferType {
-        iface: buffer_type_interface(),
-        device,
-        context,
-    });
+    let buffer_type = (version.buffer_type)((version.buffer_type_functions)(), device, context);
     Interfaces {
         reg,
         device,

@@ -76,7 +76,7 @@ impl Registration {
     /// # Errors
     /// [`GgmlError`] if the backend does not know this ggml.
     pub fn new(api: Api, name: &str, accelerator: Accelerator) -> Result<Registration, GgmlError> {
-        let ops = api.check()?;
+        let (abi, ops) = api.check()?;
         let capabilities = accelerator.capabilities();
         let description = format!(
             "streaming kernel, {}-bit bus, {} blocks a cycle",
@@ -97,7 +97,9 @@ impl Registration {
             last_error: Mutex::default(),
             interfaces: OnceLock::new(),
         }));
-        shared.interfaces.get_or_init(|| device::interfaces(shared));
+        shared
+            .interfaces
+            .get_or_init(|| device::interfaces(shared, abi));
         Ok(Registration(shared))
     }
 

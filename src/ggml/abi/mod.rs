@@ -1,13 +1,32 @@
 //! What ggml passes across its backend interface: the structs of `ggml-backend-impl.h` and the
-//! tensor of `ggml.h`, as API version 3 lays them out in ggml 0.26.
+//! tensor of `ggml.h`.
 //!
 //! Members keep ggml's names, so that the layout can be held against the header by a compiler
 //! (`tests/ggml_layout.rs`). Members that this backend leaves empty have the type [`Unused`].
+//! What the versions of the interface have in common is here; a file by itself holds what a version
+//! has of its own and says which ggml it is of ([`Version`]).
+
+pub mod v2;
+pub mod v3;
 
 use std::ffi::{c_char, c_int, c_void};
 
-/// `GGML_BACKEND_API_VERSION` that these layouts belong to.
-pub const API_VERSION: c_int = 3;
+/// A version of the interface.
+pub struct Version {
+    /// `GGML_BACKEND_API_VERSION`.
+    pub api_version: c_int,
+    /// What `ggml_version()` of a ggml with this layout begins with. Layouts have changed without
+    /// a new API version, so it is ggml's version that counts.
+    pub ggml: &'static str,
+    /// Makes a buffer type with these functions, of a device, with a context; it is never freed.
+    pub buffer_type: fn(BufferTypeFunctions, *mut Device, *mut c_void) -> *mut BufferType,
+    /// The functions for this version's buffer type.
+    pub buffer_type_functions: fn() -> BufferTypeFunctions,
+}
+
+/// The versions that the backend knows.
+pub const VERSIONS: [&Version; 2] = [&v2::VERSION, &v3::VERSION];
+
 /// Dimensions of a tensor.
 pub const MAX_DIMS: usize = 4;
 /// Sources of an operation.
@@ -62,25 +81,23 @@ pub struct Tensor {
     pub padding: [c_char; 8],
 }
 
-/// `struct ggml_backend_buffer_type_i`.
-#[repr(C)]
-pub struct BufferTypeInterface {
-    pub get_name: Option<unsafe extern "C" fn(*mut BufferType) -> *const c_char>,
-    pub alloc_buffer: Option<unsafe extern "C" fn(*mut BufferType, usize) -> *mut Buffer>,
-    pub alloc_buffer_n: Unused,
-    pub get_alignment: Option<unsafe extern "C" fn(*mut BufferType) -> usize>,
-    pub get_max_size: Unused,
-    pub get_alloc_size: Unused,
-    pub get_alloc_size_n: Unused,
-    pub is_host: Option<unsafe extern "C" fn(*mut BufferType) -> bool>,
-}
-
-/// `struct ggml_backend_buffer_type`.
+/// `struct ggml_backend_buffer_type`, whose layout is its version's.
 #[repr(C)]
 pub struct BufferType {
-    pub iface: BufferTypeInterface,
-    pub device: *mut Device,
-    pub context: *mut c_void,
+    _opaque: [u8; 0],
+}
+
+/// The functions of a buffer type that the backend offers, in any version.
+pub struct BufferTypeFunctions {
+    pub get_name: unsafe extern "C" fn(*mut BufferType) -> *const c_char,
+    pub alloc_buffer: unsafe extern "C" fn(*mut BufferType, usize) -> *mut Buffer,
+    pub get_alignment: unsafe extern "C" fn(*mut BufferType) -> usize,
+    pub is_host: unsafe extern "C" fn(*mut BufferType) -> bool,
+}
+
+/// A version's layout of the buffer type.
+pub trait BufferTypeLayout {
+    fn context(&self) -> *mut c_void;
 }
 
 /// `struct ggml_backend_buffer_i`.
