@@ -1,11 +1,15 @@
 //! The buffer type: DMA memory that ggml allocates tensors in.
 //!
 //! Tensors lie in it as in ggml's own CPU buffers, so the CPU uses them in place and a file's bytes
-//! can be read straight into them.
+//! can be read straight into them. Only weights have to be in DMA memory: activations are quantised
+//! into the driver's own, and results copied out of it. So a buffer for which there is no room is
+//! one of ordinary memory, and products with weights that lie in it stay on the CPU.
 
+use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use super::abi::{
@@ -16,11 +20,44 @@ use super::{Shared, guard, report};
 use crate::dma;
 
 /// Tensors start on multiples of this many bytes: a bus word of the widest bus, and then some.
-const ALIGNMENT: usize = 128;
+pub const ALIGNMENT: usize = 128;
+
+/// Where a ggml buffer's bytes are.
+enum Memory {
+    Dma(dma::Buffer),
+    Ordinary(Ordinary),
+}
+
+/// Memory of the process, aligned as DMA memory is.
+struct Ordinary {
+    start: NonNull<u8>,
+    layout: Layout,
+}
+
+// SAFETY: it owns its memory, and is no more than its address.
+unsafe impl Send for Ordinary {}
+// SAFETY: as above.
+unsafe impl Sync for Ordinary {}
+
+impl Ordinary {
+    fn new(len: usize) -> Option<Ordinary> {
+        let layout = Layout::from_size_align(len.max(1), dma::GRANULE).ok()?;
+        // SAFETY: the size is not 0.
+        let start = NonNull::new(unsafe { alloc(layout) })?;
+        Some(Ordinary { start, layout })
+    }
+}
+
+impl Drop for Ordinary {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `new` with this layout.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+    }
+}
 
 /// Context of a ggml buffer.
 pub struct DmaBuffer {
-    buffer: dma::Buffer,
+    memory: Memory,
     /// What the device has been given and the CPU has not changed since: start to end, in bytes
     /// from the buffer's start.
     synced: Mutex<BTreeMap<usize, usize>>,
@@ -43,18 +80,33 @@ impl DmaBuffer {
         }
     }
 
+    fn start(&self) -> NonNull<u8> {
+        match &self.memory {
+            Memory::Dma(buffer) => buffer.as_ptr(),
+            Memory::Ordinary(memory) => memory.start,
+        }
+    }
+
     fn base(&self) -> usize {
-        self.buffer.as_ptr().as_ptr() as usize
+        self.start().as_ptr() as usize
+    }
+
+    /// Whether the device reaches it.
+    pub fn is_dma(&self) -> bool {
+        matches!(self.memory, Memory::Dma(_))
     }
 
     /// Makes `len` bytes at CPU address `data` visible to the device and returns their device
     /// address. With `constant` (a weight), bytes handed over once are not handed over again until
     /// ggml writes them.
     pub fn hand_over(&self, data: usize, len: usize, constant: bool) -> Result<u64, String> {
+        let Memory::Dma(buffer) = &self.memory else {
+            return Err("weights are not in DMA memory".into());
+        };
         let offset = data
             .checked_sub(self.base())
             .ok_or("weights lie before their buffer")?;
-        let sync = || self.buffer.sync_for_device(offset, len);
+        let sync = || buffer.sync_for_device(offset, len);
         if constant {
             let mut synced = self.lock();
             if synced.get(&offset).is_none_or(|end| *end < offset + len) {
@@ -64,7 +116,7 @@ impl DmaBuffer {
         } else {
             sync().map_err(|e| e.to_string())?;
         }
-        Ok(self.buffer.device_addr() + offset as u64)
+        Ok(buffer.device_addr() + offset as u64)
     }
 
     /// Notes that the CPU writes `range` (in bytes from the buffer's start).
@@ -107,22 +159,23 @@ unsafe extern "C" fn is_host(_: *mut BufferType) -> bool {
     true
 }
 
-/// NULL if the heap has no room; a buffer of 0 bytes is a buffer, too.
+/// NULL only if no memory at all is left. An empty buffer, with which a loader asks what we would
+/// take, takes nothing of the heap.
 unsafe extern "C" fn alloc_buffer<L: BufferTypeLayout>(
     buft: *mut BufferType,
     size: usize,
 ) -> *mut Buffer {
     let shared = unsafe { shared::<L>(buft) };
     guard("alloc_buffer", std::ptr::null_mut(), || {
-        let buffer = match shared.heap().alloc(size) {
-            Ok(buffer) => buffer,
-            Err(e) => {
-                report(shared, format!("no DMA buffer for ggml: {e}"));
-                return std::ptr::null_mut();
-            }
+        let Some(memory) = memory(shared, size) else {
+            report(
+                shared,
+                format!("no memory for ggml's buffer of {size} bytes"),
+            );
+            return std::ptr::null_mut();
         };
         let context = Box::new(DmaBuffer {
-            buffer,
+            memory,
             synced: Mutex::default(),
         });
         let interface = BufferInterface {
@@ -144,6 +197,22 @@ unsafe extern "C" fn alloc_buffer<L: BufferTypeLayout>(
     })
 }
 
+/// Memory for a buffer of `size` bytes.
+fn memory(shared: &Shared, size: usize) -> Option<Memory> {
+    let ordinary = || Ordinary::new(size).map(Memory::Ordinary);
+    if size == 0 {
+        return ordinary();
+    }
+    shared.end_load();
+    match shared.heap().alloc(size) {
+        Ok(buffer) => Some(Memory::Dma(buffer)),
+        Err(e) => {
+            log::info!("a buffer of ggml's in ordinary memory: {e}");
+            ordinary()
+        }
+    }
+}
+
 unsafe fn context<'a>(buffer: *mut Buffer) -> &'a DmaBuffer {
     // SAFETY: ggml passes buffers that `alloc_buffer` made, until `free_buffer`.
     unsafe { &*(*buffer).context.cast::<DmaBuffer>() }
@@ -158,7 +227,7 @@ unsafe extern "C" fn free_buffer(buffer: *mut Buffer) {
 
 unsafe extern "C" fn get_base(buffer: *mut Buffer) -> *mut c_void {
     // SAFETY: see `context`.
-    unsafe { context(buffer) }.buffer.as_ptr().as_ptr().cast()
+    unsafe { context(buffer) }.start().as_ptr().cast()
 }
 
 /// Where `len` bytes at `offset` of `tensor` lie, noted as written by the CPU.
@@ -212,11 +281,11 @@ unsafe extern "C" fn get_tensor(
 
 unsafe extern "C" fn clear(buffer: *mut Buffer, value: u8) {
     guard("clear", (), || {
-        // SAFETY: see `context`; the buffer is `len` bytes long.
+        // SAFETY: see `context`; the buffer is of this size.
         unsafe {
             let dma = context(buffer);
             dma.forget(0..usize::MAX);
-            std::ptr::write_bytes(dma.buffer.as_ptr().as_ptr(), value, dma.buffer.len());
+            std::ptr::write_bytes(dma.start().as_ptr(), value, (*buffer).size);
         }
     });
 }

@@ -6,7 +6,8 @@
 //! else stays on the CPU, in the same memory.
 //!
 //! Modules: [`abi`] (what ggml passes), [`api`] (what is called of ggml), `device` and `buffer` (the
-//! interfaces that ggml calls), `ops` (what a node asks), `chain` (nodes to jobs).
+//! interfaces that ggml calls), `placement` (which weights go to DMA memory), `ops` (what a node
+//! asks), `chain` (nodes to jobs).
 
 pub mod abi;
 pub mod api;
@@ -14,6 +15,7 @@ mod buffer;
 mod chain;
 mod device;
 mod ops;
+mod placement;
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
@@ -23,9 +25,13 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::dma::Heap;
 use crate::driver::{Accelerator, Capabilities, Stats};
+use crate::quant::WeightType;
 use crate::target::Activity;
 
+use placement::Placement;
+
 pub use api::{Api, GgmlError};
+pub use placement::Plan;
 
 /// A backend that ggml can register. ggml keeps pointers to it for the life of the process, so it
 /// is never dropped.
@@ -42,6 +48,7 @@ pub struct Shared {
     heap: Heap,
     accelerator: Mutex<Accelerator>,
     gather: AtomicBool,
+    placement: Mutex<Placement>,
     left_to_cpu: Mutex<BTreeMap<String, LeftToCpu>>,
     last_error: Mutex<Option<String>>,
     interfaces: OnceLock<Interfaces>,
@@ -60,13 +67,13 @@ unsafe impl Send for Interfaces {}
 // SAFETY: as above.
 unsafe impl Sync for Interfaces {}
 
-/// A weight of a matrix product that the kernel cannot take.
+/// A weight of a matrix product that is not the kernel's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftToCpu {
     /// ggml's name of its type.
     pub type_name: String,
     pub bytes: u64,
-    /// What the kernel lacks.
+    /// What the kernel or the DMA memory lacks, or that the user wants it so.
     pub reason: String,
 }
 
@@ -93,6 +100,7 @@ impl Registration {
             heap: accelerator.heap().clone(),
             accelerator: Mutex::new(accelerator),
             gather: AtomicBool::new(false),
+            placement: Mutex::default(),
             left_to_cpu: Mutex::default(),
             last_error: Mutex::default(),
             interfaces: OnceLock::new(),
@@ -120,7 +128,29 @@ impl Registration {
         self.0.gather.store(on, Ordering::Relaxed);
     }
 
-    /// Weights of matrix products that ggml asked about and the kernel cannot take, by name.
+    /// Leaves weights whose names match one of `patterns` to the CPU, in models loaded from now on.
+    pub fn leave_to_cpu(self, patterns: Vec<glob::Pattern>) {
+        lock(&self.0.placement).leave_to_cpu(patterns);
+    }
+
+    /// Places the weights of the model that is loaded next as [`Plan`] says: `weights` are those of
+    /// its matrix products, name, ggml's type and bytes, in the file's order. Without a plan (None,
+    /// and at first) each weight is placed as the loader comes to it.
+    pub fn plan<'a>(self, weights: Option<impl Iterator<Item = (&'a str, u32, u64)>>) {
+        let mut placement = lock(&self.0.placement);
+        let plan = weights.map(|weights| {
+            let takes = |ty: u32| {
+                WeightType::from_ggml(ty).is_some_and(|t| self.0.capabilities.types & t.mask() != 0)
+            };
+            let candidates = weights
+                .filter(|&(name, ty, _)| takes(ty) && !placement.is_excluded(name))
+                .map(|(name, _, bytes)| (name, bytes));
+            Plan::new(candidates, self.0.heap.free())
+        });
+        placement.follow(plan);
+    }
+
+    /// Weights of matrix products that ggml asked about and that are left to the CPU, by name.
     pub fn left_to_cpu(self) -> BTreeMap<String, LeftToCpu> {
         lock(&self.0.left_to_cpu).clone()
     }
@@ -186,6 +216,11 @@ impl Shared {
 
     fn name_ptr(&self) -> *const c_char {
         self.name.as_ptr()
+    }
+
+    /// Memory is being allocated: a load, if one is under way, has all its answers.
+    fn end_load(&self) {
+        lock(&self.placement).end_load();
     }
 
     fn gather(&self) -> bool {

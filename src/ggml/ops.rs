@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::abi::{BUFFER_USAGE_WEIGHTS, Buffer, TYPE_F32, TYPE_I32, Tensor};
 use super::api::Op;
+use super::buffer::DmaBuffer;
 use super::{LeftToCpu, Shared, lock};
 use crate::quant::WeightType;
 use crate::regs::job::MAX_ROWS;
@@ -82,14 +83,14 @@ impl Shared {
             Some(Op::MulMat) => self.takes_weights(op, check_mul_mat(op)),
             Some(Op::MulMatId) => self.takes_weights(op, check_mul_mat_id(op)),
             Some(Op::GetRows) => {
-                self.gather() && check_get_rows(op).is_ok_and(|w| self.may_be_ours(w))
+                self.gather() && check_get_rows(op).is_ok_and(|w| self.place(w).is_ok())
             }
             None => false,
         }
     }
 
-    /// The verdict on a product, given the verdict on its shapes. A weight that is refused for
-    /// what the kernel lacks is noted.
+    /// The verdict on a product, given the verdict on its shapes. A weight that is refused is
+    /// noted with the reason.
     fn takes_weights(&self, op: &Tensor, shapes: Result<&Tensor, String>) -> bool {
         let verdict = shapes.and_then(|weights| {
             let ty = weight_type(weights)?;
@@ -100,10 +101,10 @@ impl Shared {
                     _ => format!("k {k} is beyond the kernel's {}", self.capabilities.max_k),
                 });
             }
-            Ok(weights)
+            self.place(weights)
         });
         match verdict {
-            Ok(weights) => self.may_be_ours(weights),
+            Ok(ours) => ours,
             Err(reason) => {
                 if let Ok(weights) = op.source(0) {
                     self.note_refused(weights, reason);
@@ -113,26 +114,38 @@ impl Shared {
         }
     }
 
-    /// Whether a weight lies in our memory, or may come to: it has no memory yet, and nothing
-    /// computes it.
-    fn may_be_ours(&self, weights: &Tensor) -> bool {
+    /// Whether a weight lies in DMA memory, or may come to: it has no memory yet, and nothing
+    /// computes it. An error if it is being loaded and does not go there.
+    fn place(&self, weights: &Tensor) -> Result<bool, String> {
         let buffer = weights.buffer();
         if buffer.is_null() {
-            return self.ops.get(weights.root().op) == Some(Op::View);
+            return Ok(self.ops.get(weights.root().op) == Some(Op::View));
+        }
+        if self.is_being_loaded(weights) {
+            let bytes = weights.range().len() as u64;
+            let mut placement = lock(&self.placement);
+            let placed = placement.ask(&weights.name(), bytes, self.heap.free());
+            return placed.map(|()| true);
         }
         // SAFETY: a tensor's buffer lives as long as the tensor.
-        unsafe { (*buffer).buft == self.buffer_type() }
+        Ok(unsafe { DmaBuffer::of(self, buffer) }.is_some_and(|(buffer, _)| buffer.is_dma()))
     }
 
-    /// Notes a refused weight if it is one: llama.cpp asks once while loading, with an empty
-    /// buffer of ours in place of the weight's, and later about weights where they lie.
+    /// Whether this is llama.cpp's question while loading, with an empty buffer of ours in place of
+    /// the weight's. Later it asks about weights where they lie.
+    fn is_being_loaded(&self, weights: &Tensor) -> bool {
+        // SAFETY: as in `place`.
+        let buffer = unsafe { weights.buffer().as_ref() };
+        buffer.is_some_and(|b| b.buft == self.buffer_type() && b.size == 0) && !weights.is_empty()
+    }
+
+    /// Notes a refused weight if it is one.
     fn note_refused(&self, weights: &Tensor, reason: String) {
-        let buffer = weights.buffer();
-        // SAFETY: as in `may_be_ours`.
-        let is_weight = unsafe { buffer.as_ref() }.is_some_and(|b| {
-            b.usage == BUFFER_USAGE_WEIGHTS || (b.buft == self.buffer_type() && b.size == 0)
-        });
-        if is_weight && !weights.is_empty() {
+        // SAFETY: as in `place`.
+        let buffer = unsafe { weights.buffer().as_ref() };
+        let is_weight = self.is_being_loaded(weights)
+            || buffer.is_some_and(|b| b.usage == BUFFER_USAGE_WEIGHTS) && !weights.is_empty();
+        if is_weight {
             let left = self.left_to_cpu(weights, reason);
             lock(&self.left_to_cpu).insert(weights.name(), left);
         }
