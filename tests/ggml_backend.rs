@@ -231,26 +231,66 @@ fn changed_weights_are_synced_again() {
 }
 
 #[test]
-fn a_full_heap_is_an_error_with_its_numbers() {
+fn what_the_heap_cannot_hold_lies_in_ordinary_memory() {
     let options = TargetOptions {
         heap_bytes: 32 << 20,
         ..strict()
     };
-    let (registration, _device) = device("full", &options);
+    let (registration, device) = device("full", &options);
     let free = registration.heap().free();
     unsafe {
-        let buft = sys::ggml_backend_dev_buffer_type(registration.device().cast());
-        assert!(sys::ggml_backend_buft_alloc_buffer(buft, 33 << 20).is_null());
-        let error = registration.take_error().unwrap();
-        let numbers = format!("34603008 bytes asked for, {free} of 33554432 free");
-        assert!(error.contains(&numbers), "{error}");
-        assert_eq!(registration.take_error(), None);
-
-        let empty = sys::ggml_backend_buft_alloc_buffer(buft, 0);
-        assert!(!empty.is_null());
-        sys::ggml_backend_buffer_free(empty);
+        let mut b = Builder::new(8);
+        let (w, x) = (
+            b.weights(TY, [256, 8, 1, 1]),
+            b.floats([256, 33 << 10, 1, 1]),
+        );
+        let buffer = b.alloc(&device);
         assert_eq!(registration.heap().free(), free);
+        let op = b.mul_mat(w, x);
+        assert!(!claims(&device, op), "weights out of the device's reach");
+        sys::ggml_backend_buffer_free(buffer);
+
+        let empty = sys::ggml_backend_buft_alloc_buffer(
+            sys::ggml_backend_dev_buffer_type(registration.device().cast()),
+            0,
+        );
+        assert!(!empty.is_null());
+        assert_eq!(registration.heap().free(), free);
+        sys::ggml_backend_buffer_free(empty);
     }
+}
+
+#[test]
+fn activations_and_results_may_lie_in_ordinary_memory() {
+    let (registration, device) = device("ordinary", &strict());
+    let found = unsafe {
+        let mut b = Builder::new(9);
+        let w = b.weights(TY, [256, 8, 1, 1]);
+        let weights = b.alloc(&device);
+        let x = b.floats([256, 3, 1, 1]);
+        let y = b.mul_mat(w, x);
+        // Takes all there is, so that the others find nothing.
+        let rest = registration
+            .heap()
+            .alloc(registration.heap().free() as usize)
+            .unwrap();
+        let others = b.alloc(&device);
+        let graph = sys::ggml_new_graph(b.ctx);
+        sys::ggml_build_forward_expand(graph, y);
+        assert!(claims(&device, y));
+        let status = sys::ggml_backend_graph_compute(device.0, graph);
+        assert_eq!(status, sys::GGML_STATUS_SUCCESS);
+        drop(rest);
+        let found = floats_of(y);
+        sys::ggml_backend_buffer_free(others);
+        sys::ggml_backend_buffer_free(weights);
+        found
+    };
+    let expected = compute(&cpu(), 9, |b| {
+        let (w, x) = (b.weights(TY, [256, 8, 1, 1]), b.floats([256, 3, 1, 1]));
+        vec![b.mul_mat(w, x)]
+    });
+    assert!(nmse(&found, &expected.unwrap()[0]) < 1e-3);
 }
 
 #[test]

@@ -80,6 +80,8 @@ fn start() -> Result<Registration, InitError> {
         source,
     })?;
     let backend = Registration::new(ggml.api, "weightstream", accelerator)?;
+    backend.leave_to_cpu(settings.cpu);
+    backend.set_log_profile(settings.profile);
     ::log::info!(
         "target {target}, {} MiB of DMA memory, {} engines",
         backend.heap().total() >> 20,

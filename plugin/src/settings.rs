@@ -3,6 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 
+use glob::Pattern;
 use serde::Deserialize;
 use weightstream_core::dma::Coherence;
 use weightstream_core::target::{TargetError, TargetOptions, TargetSpec};
@@ -17,6 +18,10 @@ const CONFIG: &str = "WEIGHTSTREAM_CONFIG";
 pub struct Settings {
     pub target: TargetSpec,
     pub options: TargetOptions,
+    /// Names of weights that stay on the CPU.
+    pub cpu: Vec<Pattern>,
+    /// Log where the time goes.
+    pub profile: bool,
 }
 
 /// Why settings cannot be used.
@@ -34,6 +39,12 @@ pub enum SettingsError {
     },
     #[error("{origin}: {source}")]
     Target { origin: String, source: TargetError },
+    #[error("{origin}: cpu = {pattern:?}: {source}")]
+    Pattern {
+        origin: String,
+        pattern: String,
+        source: glob::PatternError,
+    },
     #[error("{TARGET} is not text")]
     NotText,
     #[error("{origin}: heap_mib = {value} is more than an address holds")]
@@ -49,6 +60,8 @@ struct File {
     strict: bool,
     engines: Option<usize>,
     threads: Option<usize>,
+    cpu: Vec<String>,
+    profile: bool,
 }
 
 impl Settings {
@@ -101,6 +114,77 @@ impl Settings {
         }
         options.engines = file.engines.unwrap_or(options.engines);
         options.threads = file.threads.unwrap_or(options.threads);
-        Ok(Settings { target, options })
+        let pattern = |text: &String| {
+            Pattern::new(text).map_err(|source| SettingsError::Pattern {
+                origin: origin(),
+                pattern: text.clone(),
+                source,
+            })
+        };
+        let cpu = file.cpu.iter().map(pattern).collect::<Result<_, _>>()?;
+        Ok(Settings {
+            target,
+            options,
+            cpu,
+            profile: file.profile,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(target: Option<&str>, text: &str) -> Result<Settings, String> {
+        Settings::new(target.map(Into::into), "a.toml", text).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_file_says_everything() {
+        let text = "target = \"rtl\"\nheap_mib = 96\nstrict = true\nengines = 2\nthreads = 3\n\
+                    cpu = [\"blk.?.*\", \"output*\"]\nprofile = true\n";
+        let settings = settings(None, text).unwrap();
+        assert_eq!(settings.target, TargetSpec::Rtl(None));
+        assert_eq!(settings.options.heap_bytes, 96 << 20);
+        assert_eq!(settings.options.coherence, Coherence::Strict);
+        assert_eq!((settings.options.engines, settings.options.threads), (2, 3));
+        let cpu: Vec<&str> = settings.cpu.iter().map(Pattern::as_str).collect();
+        assert_eq!(cpu, ["blk.?.*", "output*"]);
+        assert!(settings.profile);
+    }
+
+    #[test]
+    fn the_environment_s_target_counts_for_more() {
+        let of = |target, text| settings(target, text).unwrap().target;
+        assert_eq!(of(None, ""), TargetSpec::Model);
+        assert_eq!(of(Some("rtl"), "target = \"model\""), TargetSpec::Rtl(None));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_named() {
+        for (target, text, says) in [
+            (
+                Some("bord"),
+                "",
+                "WEIGHTSTREAM_TARGET: unknown target \"bord\"",
+            ),
+            (None, "target = \"bord\"", "a.toml: unknown target \"bord\""),
+            (None, "engine = 2", "unknown field `engine`"),
+            (
+                None,
+                "threads = \"two\"",
+                "a.toml: TOML parse error at line 1",
+            ),
+            (None, "heap_mib = -1", "heap_mib"),
+            (
+                None,
+                "heap_mib = 100000000000000",
+                "is more than an address holds",
+            ),
+            (None, "cpu = [\"a[\"]", "a.toml: cpu = \"a[\": "),
+        ] {
+            let error = settings(target, text).unwrap_err();
+            assert!(error.contains(says), "{text}: {error}");
+        }
     }
 }

@@ -50,6 +50,13 @@ pub struct Args {
     /// Target for the matrix products: model, rtl or rtl:CONFIGURATION.
     #[arg(short, long, value_name = "T", default_value_t = TargetSpec::Model)]
     target: TargetSpec,
+    /// Leave weights to the CPU whose names match this glob, as in 'blk.*.attn_*'; can be repeated.
+    /// By itself the CPU gets what has no room in DMA memory, in whole layers.
+    #[arg(long, value_name = "GLOB")]
+    leave_to_cpu: Vec<glob::Pattern>,
+    /// Tell how much of the time is the kernel's, the driver's and the CPU's.
+    #[arg(long)]
+    profile: bool,
     /// Temperature of the draw; 0 takes the most likely token.
     #[arg(long, value_name = "T", default_value_t = 0.0)]
     temp: f32,
@@ -76,6 +83,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let accelerator = args.simulation.open(&args.target)?;
     let cycle_accurate = accelerator.activity().is_some();
     let backend = register("weightstream", accelerator)?;
+    backend.leave_to_cpu(args.leave_to_cpu.clone());
 
     let file = ModelFile::open(args.model.as_deref())?;
     let bar = count_bar("loading", 100);
@@ -121,6 +129,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let report = Report::new(&args, backend, load_time, &generation);
     report.print();
+    if args.profile {
+        eprintln!("{}", backend.profile());
+    }
     write_json(args.json.as_deref(), &report)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -374,15 +385,15 @@ impl Report {
             megabytes(self.dma_bytes),
             self.load_seconds
         );
-        let mut by_type: BTreeMap<&str, (usize, u64)> = BTreeMap::new();
+        let mut left: BTreeMap<(&str, &str), (usize, u64)> = BTreeMap::new();
         for weight in &self.weights_left_to_cpu {
-            let (count, bytes) = by_type.entry(&weight.r#type).or_default();
+            let (count, bytes) = left.entry((&weight.r#type, &weight.reason)).or_default();
             *count += 1;
             *bytes += weight.bytes;
         }
-        for (name, (count, bytes)) in by_type {
+        for ((name, reason), (count, bytes)) in left {
             eprintln!(
-                "left to the CPU: {count} weights in {name}, {}",
+                "left to the CPU: {count} weights in {name}, {}: {reason}",
                 megabytes(bytes)
             );
         }

@@ -1,5 +1,7 @@
 //! Matrix products on a target's engines.
 
+use std::time::Duration;
+
 use super::shard::Shard;
 use super::{Capabilities, DriverError, Engine};
 use crate::dma::Heap;
@@ -50,8 +52,14 @@ pub struct Stats {
     pub bytes_streamed: u64,
     /// Of these, weight bytes.
     pub weight_bytes: u64,
+    /// Chains of jobs that were sent and waited for; those of all engines.
+    pub chains: u64,
+    /// Time from a chain's doorbell to its last answer; of engines side by side, of the one that
+    /// took most.
+    pub kernel_time: Duration,
 }
 
+/// Of engines side by side.
 impl std::ops::Add for Stats {
     type Output = Stats;
 
@@ -61,6 +69,8 @@ impl std::ops::Add for Stats {
             nonfinite_jobs: self.nonfinite_jobs + other.nonfinite_jobs,
             bytes_streamed: self.bytes_streamed + other.bytes_streamed,
             weight_bytes: self.weight_bytes + other.weight_bytes,
+            chains: self.chains + other.chains,
+            kernel_time: self.kernel_time.max(other.kernel_time),
         }
     }
 }
@@ -117,7 +127,7 @@ impl Accelerator {
     pub fn stats(&self) -> Stats {
         self.shards
             .iter()
-            .fold(Stats::default(), |sum, shard| sum + shard.stats)
+            .fold(Stats::default(), |sum, shard| sum + shard.stats())
     }
 
     /// What cycle-accurate engines did so far: beats of all, cycles and time of the one that took

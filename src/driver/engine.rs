@@ -1,5 +1,7 @@
 //! One engine: packets in, answers out.
 
+use std::time::{Duration, Instant};
+
 use super::DriverError;
 use super::ring::Ring;
 use crate::dma::Heap;
@@ -79,6 +81,16 @@ pub struct Engine {
     max_descriptor: usize,
     /// The last reset did not end: nothing may run before one has.
     stuck: bool,
+    work: Work,
+}
+
+/// What an engine did since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Chains of descriptors; each is waited for once.
+    pub chains: u64,
+    /// From the doorbell to the last answer of each chain.
+    pub kernel_time: Duration,
 }
 
 impl Engine {
@@ -98,6 +110,7 @@ impl Engine {
             s2mm: Ring::new(heap, S2MM_DESCRIPTORS)?,
             max_descriptor: longest / PART_ALIGN * PART_ALIGN,
             stuck: false,
+            work: Work::default(),
         };
         engine.reset()?;
         Ok(engine)
@@ -109,6 +122,11 @@ impl Engine {
 
     pub fn activity(&self) -> Option<Activity> {
         self.device.activity()
+    }
+
+    /// What was sent so far and how long it took.
+    pub fn work(&self) -> Work {
+        self.work
     }
 
     /// The data beats since the last call ([`Device::take_beats`]).
@@ -267,6 +285,7 @@ impl Engine {
             S2MM.0 + axi_dma::DMACR,
             run_bits(S2MM.0, chain.len() as u32),
         )?;
+        let start = Instant::now();
         self.ring_doorbell(S2MM.0, self.s2mm.tail())?;
         self.ring_doorbell(MM2S.0, self.mm2s.tail())?;
 
@@ -292,6 +311,8 @@ impl Engine {
                 }
             }
         }
+        self.work.chains += 1;
+        self.work.kernel_time += start.elapsed();
         self.retire()
     }
 

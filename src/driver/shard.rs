@@ -19,7 +19,7 @@ pub(super) struct Shard {
     activations: Buffer,
     answers: Buffer,
     next_tag: u32,
-    pub stats: Stats,
+    stats: Stats,
 }
 
 /// A job in the chain that is being built.
@@ -79,6 +79,16 @@ impl Shard {
             next_tag: 1,
             stats: Stats::default(),
         })
+    }
+
+    /// Totals since the engine was taken over.
+    pub fn stats(&self) -> Stats {
+        let work = self.engine.work();
+        Stats {
+            chains: work.chains,
+            kernel_time: work.kernel_time,
+            ..self.stats
+        }
     }
 
     /// Computes all `matmuls`, whose shapes have been checked.

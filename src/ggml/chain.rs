@@ -6,11 +6,13 @@
 //! node waits both for what it reads to be written and for what it overwrites to be read.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use super::abi::{Graph, TENSOR_FLAG_COMPUTE, Tensor};
 use super::api::Op;
 use super::buffer::DmaBuffer;
 use super::ops::{Product, mul_mat, mul_mat_id};
+use super::profile::Visit;
 use super::{Shared, lock};
 use crate::driver::{Accelerator, Input, MatMul};
 use crate::quant::WeightType;
@@ -50,7 +52,9 @@ struct Job {
 /// others in memory of the CPU, and nothing else uses them meanwhile.
 pub unsafe fn compute(shared: &Shared, graph: *mut Graph) -> Result<(), String> {
     let mut accelerator = lock(&shared.accelerator);
+    let (start, before) = (Instant::now(), accelerator.stats());
     let mut chain = Chain::default();
+    let mut products = Products::default();
     // SAFETY: the graph is live; the table's pointers are ggml's functions.
     let nodes = unsafe { (shared.api.graph_n_nodes)(graph) };
     for n in 0..nodes {
@@ -68,10 +72,15 @@ pub unsafe fn compute(shared: &Shared, graph: *mut Graph) -> Result<(), String> 
                 }
                 // SAFETY: see this function's contract.
                 match op {
-                    Op::MulMat => chain.add(shared, node, mul_mat(node).map_err(in_node)?),
+                    Op::MulMat => {
+                        let found = mul_mat(node).map_err(in_node)?;
+                        products.note(&found);
+                        chain.add(shared, node, found)
+                    }
                     Op::MulMatId => {
-                        let products = unsafe { mul_mat_id(node) }.map_err(in_node)?;
-                        chain.add(shared, node, products)
+                        let found = unsafe { mul_mat_id(node) }.map_err(in_node)?;
+                        products.note(&found);
+                        chain.add(shared, node, found)
                     }
                     _ => unsafe { shared.get_rows(node) },
                 }
@@ -80,7 +89,29 @@ pub unsafe fn compute(shared: &Shared, graph: *mut Graph) -> Result<(), String> 
             None => return Err(in_node(format!("operation {} is not ours", node.op))),
         }
     }
-    chain.run(&mut accelerator)
+    chain.run(&mut accelerator)?;
+    lock(&shared.profiler).add(Visit {
+        weights: products.weights,
+        columns: products.columns,
+        start,
+        stats: [before, accelerator.stats()],
+    });
+    Ok(())
+}
+
+/// What a graph's products were, for the profile.
+#[derive(Default)]
+struct Products {
+    weights: Vec<usize>,
+    columns: usize,
+}
+
+impl Products {
+    fn note(&mut self, products: &[Product]) {
+        self.weights.extend(products.iter().map(|p| p.weights));
+        let columns = products.iter().map(|p| p.outputs.len()).max();
+        self.columns = self.columns.max(columns.unwrap_or(0));
+    }
 }
 
 impl<'g> Chain<'g> {

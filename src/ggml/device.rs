@@ -175,6 +175,9 @@ unsafe extern "C" fn backend_name(backend: *mut Backend) -> *const c_char {
 }
 
 unsafe extern "C" fn backend_free(backend: *mut Backend) {
+    guard("backend_free", (), || {
+        unsafe { of_backend(backend) }.end_backend()
+    });
     // SAFETY: made by `leak` in `init_backend`, and freed once.
     drop(unsafe { Box::from_raw(backend) });
 }

@@ -7,7 +7,7 @@
 //!
 //! Modules: [`abi`] (what ggml passes), [`api`] (what is called of ggml), `device` and `buffer` (the
 //! interfaces that ggml calls), `placement` (which weights go to DMA memory), `ops` (what a node
-//! asks), `chain` (nodes to jobs).
+//! asks), `chain` (nodes to jobs), `profile` (where the time goes).
 
 pub mod abi;
 pub mod api;
@@ -16,6 +16,7 @@ mod chain;
 mod device;
 mod ops;
 mod placement;
+mod profile;
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
@@ -29,9 +30,11 @@ use crate::quant::WeightType;
 use crate::target::Activity;
 
 use placement::Placement;
+use profile::Profiler;
 
 pub use api::{Api, GgmlError};
 pub use placement::Plan;
+pub use profile::{Profile, Steps};
 
 /// A backend that ggml can register. ggml keeps pointers to it for the life of the process, so it
 /// is never dropped.
@@ -49,6 +52,8 @@ pub struct Shared {
     accelerator: Mutex<Accelerator>,
     gather: AtomicBool,
     placement: Mutex<Placement>,
+    profiler: Mutex<Profiler>,
+    log_profile: AtomicBool,
     left_to_cpu: Mutex<BTreeMap<String, LeftToCpu>>,
     last_error: Mutex<Option<String>>,
     interfaces: OnceLock<Interfaces>,
@@ -101,6 +106,8 @@ impl Registration {
             accelerator: Mutex::new(accelerator),
             gather: AtomicBool::new(false),
             placement: Mutex::default(),
+            profiler: Mutex::default(),
+            log_profile: AtomicBool::new(false),
             left_to_cpu: Mutex::default(),
             last_error: Mutex::default(),
             interfaces: OnceLock::new(),
@@ -158,6 +165,16 @@ impl Registration {
     /// Why the last call of ggml failed; taken once.
     pub fn take_error(self) -> Option<String> {
         lock(&self.0.last_error).take()
+    }
+
+    /// Where the time went so far.
+    pub fn profile(self) -> Profile {
+        lock(&self.0.profiler).profile()
+    }
+
+    /// Whether the profile is logged whenever ggml frees a backend, as it does with a context.
+    pub fn set_log_profile(self, on: bool) {
+        self.0.log_profile.store(on, Ordering::Relaxed);
     }
 
     pub fn heap(self) -> &'static Heap {
@@ -220,7 +237,33 @@ impl Shared {
 
     /// Memory is being allocated: a load, if one is under way, has all its answers.
     fn end_load(&self) {
-        lock(&self.placement).end_load();
+        let Some(taken) = lock(&self.placement).end_load() else {
+            return;
+        };
+        log::info!(
+            "{} weights, {:.1} MB, go to DMA memory",
+            taken.weights,
+            taken.bytes as f64 / 1e6
+        );
+        let mut reasons: BTreeMap<String, (usize, u64)> = BTreeMap::new();
+        for left in lock(&self.left_to_cpu).values() {
+            let what = format!("{}: {}", left.type_name, left.reason);
+            let (weights, bytes) = reasons.entry(what).or_default();
+            *weights += 1;
+            *bytes += left.bytes;
+        }
+        for (what, (weights, bytes)) in reasons {
+            let megabytes = bytes as f64 / 1e6;
+            log::info!("left to the CPU: {weights} weights, {megabytes:.1} MB in {what}");
+        }
+    }
+
+    /// A backend is freed.
+    fn end_backend(&self) {
+        if self.log_profile.load(Ordering::Relaxed) {
+            let profile = lock(&self.profiler).profile();
+            profile.to_string().lines().for_each(|l| log::info!("{l}"));
+        }
     }
 
     fn gather(&self) -> bool {

@@ -24,6 +24,12 @@ pub struct Placement {
     load: Option<Load>,
 }
 
+/// The weights of a load that go to DMA memory.
+pub struct Taken {
+    pub weights: usize,
+    pub bytes: u64,
+}
+
 /// A model's weights as its header shows them, and those of them that go to DMA memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan(BTreeSet<String>);
@@ -113,9 +119,22 @@ impl Placement {
         if self.is_excluded(name) {
             return Err("the settings leave it to the CPU".into());
         }
-        let taken = match &self.plan {
-            Some(plan) => plan.holds(name),
-            None => self.answer(name, bytes, free),
+        let before = self.load.as_ref().and_then(|l| l.answers.get(name));
+        let taken = match before {
+            Some(&(size, taken)) if size == bytes => taken,
+            _ => {
+                if before.is_some() {
+                    // Another model, and no memory was allocated for the one before.
+                    self.load = None;
+                }
+                let load = self.load.get_or_insert_with(|| Load::new(free));
+                let taken = match &self.plan {
+                    Some(plan) => plan.holds(name),
+                    None => load.place(name, padded(bytes)),
+                };
+                load.answers.insert(name.into(), (bytes, taken));
+                taken
+            }
         };
         match taken {
             true => Ok(()),
@@ -123,23 +142,15 @@ impl Placement {
         }
     }
 
-    fn answer(&mut self, name: &str, bytes: u64, free: u64) -> bool {
-        let before = self.load.as_ref().and_then(|l| l.answers.get(name));
-        match before {
-            Some(&(size, taken)) if size == bytes => return taken,
-            // Another model, and no memory was allocated for the one before.
-            Some(_) => self.load = None,
-            None => {}
-        }
-        let load = self.load.get_or_insert_with(|| Load::new(free));
-        let taken = load.place(name, padded(bytes));
-        load.answers.insert(name.into(), (bytes, taken));
-        taken
-    }
-
-    /// Ends a load: memory is being allocated, and what comes now is another model.
-    pub fn end_load(&mut self) {
-        self.load = None;
+    /// Ends a load, if one is under way, and tells what was taken: memory is being allocated, and
+    /// what comes now is another model.
+    pub fn end_load(&mut self) -> Option<Taken> {
+        let answers = self.load.take()?.answers;
+        let taken = answers.values().filter(|(_, taken)| *taken);
+        Some(Taken {
+            weights: taken.clone().count(),
+            bytes: taken.map(|(bytes, _)| bytes).sum(),
+        })
     }
 }
 

@@ -43,7 +43,13 @@ impl Model {
         let gguf = Gguf::open(path)?;
         if let Some(backend) = backend {
             // Without an output matrix of its own the model uses the embeddings' for both.
-            backend.set_gather(gguf.tensor("output.weight").is_none());
+            let tied = gguf.tensor("output.weight").is_none();
+            backend.set_gather(tied);
+            let weights = gguf.tensors().iter();
+            let weights = weights.filter(|t| is_multiplied(&t.name, &t.shape, tied));
+            backend.plan(Some(
+                weights.map(|t| (t.name.as_str(), t.ggml_type, t.bytes)),
+            ));
             backend.take_error();
         }
         log::take_error();
@@ -153,6 +159,12 @@ impl Drop for Model {
 unsafe impl Send for Model {}
 // SAFETY: as above.
 unsafe impl Sync for Model {}
+
+/// Whether a tensor is the weights of a matrix product: it has rows, and is not the embeddings
+/// alone.
+fn is_multiplied(name: &str, shape: &[u64], tied: bool) -> bool {
+    shape.len() > 1 && (tied || !name.starts_with("token_embd"))
+}
 
 /// Why a call failed: the backend's error says more than what llama.cpp logs about it.
 pub(super) fn reason(backend: Option<Registration>) -> String {

@@ -12,6 +12,7 @@ pub mod v3;
 use std::ffi::{c_char, c_int, c_void};
 
 /// A version of the interface.
+#[derive(Debug)]
 pub struct Version {
     /// `GGML_BACKEND_API_VERSION`.
     pub api_version: c_int,
