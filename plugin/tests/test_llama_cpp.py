@@ -21,7 +21,13 @@ TEXT = ROOT / "docs" / "registers.md"
 SMOLLM2 = ROOT / "target" / "tmp" / "smollm2"
 
 
-def run(tool: str, *args, target: str | None = "model", config: Path | None = None) -> str:
+def run(
+    tool: str,
+    *args,
+    target: str | None = "model",
+    config: Path | None = None,
+    log: int = subprocess.STDOUT,
+) -> str:
     """What `tool` says; with a target, libweightstream.so is loaded and used."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("WEIGHTSTREAM_", "GGML_"))}
     if target:
@@ -34,7 +40,7 @@ def run(tool: str, *args, target: str | None = "model", config: Path | None = No
         text=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=log,
     )
     print(done.stdout[-4000:])
     assert done.returncode == 0, done.stdout[-4000:]
@@ -85,11 +91,14 @@ def test_the_rtl_conforms_in_a_sample() -> None:
         assert passed(run("test-backend-ops", *args, target="rtl")) >= least
 
 
-def perplexity(model: Path, *args, **backend) -> tuple[float, str]:
-    size = ["-c", "128", "--chunks", "2", "-t", "2", "-lv", "4"]
-    output = run("llama-perplexity", "-m", model, "-f", TEXT, *size, *args, **backend)
-    (found,) = re.findall(r"Final estimate: PPL = ([\d.]+)", output)
-    return float(found), output
+def perplexity(model: Path, **backend) -> tuple[float, str]:
+    size = ["-c", "256", "--chunks", "4", "-t", "2", "-lv", "4"]
+    for _ in range(3):
+        output = run("llama-perplexity", "-m", model, "-f", TEXT, *size, **backend)
+        # llama.cpp's log may lose its last lines at the exit.
+        if found := re.search(r"Final estimate: PPL = ([\d.]+)", output):
+            return float(found[1]), output
+    raise AssertionError(output)
 
 
 @pytest.mark.parametrize("model", ["smollm2", "gemma"])
@@ -104,10 +113,11 @@ def test_perplexity_is_the_cpu_s(model: str, smollm2: Path, tmp_path: Path) -> N
 
 def test_a_heap_too_small_gives_the_rest_to_the_cpu(smollm2: Path, tmp_path: Path) -> None:
     config = tmp_path / "weightstream.toml"
-    config.write_text('heap_mib = 64\ncpu = ["output.weight"]\n')
+    config.write_text('heap_mib = 64\ncpu = ["token_embd.weight"]\n')
     expected, _ = perplexity(smollm2, target=None)
     found, output = perplexity(smollm2, config=config)
-    assert "there is no room for it in DMA memory" in output
+    assert re.search(r"1 weights, .* the settings leave it to the CPU", output), output
+    assert re.search(r"\d+ weights, .* there is no room for it in DMA memory", output), output
     assert found == pytest.approx(expected, rel=0.01)
 
 
@@ -125,18 +135,17 @@ def log_probabilities(path: Path) -> np.ndarray:
 
 
 def test_experts_match_the_cpu_s(moe: Path, tmp_path: Path) -> None:
-    config = tmp_path / "weightstream.toml"
-    config.write_text("profile = true\n")
     logits = []
-    for backend in {"target": None}, {"target": "model", "config": config}:
+    for backend in {"target": None}, {"target": "model"}:
         file = tmp_path / "logits"
-        args = ["--save-all-logits", file]
-        _, output = perplexity(moe, *args, **backend)
+        size = ["-c", "128", "--chunks", "1", "-t", "2", "-lv", "4"]
+        args = ["-m", moe, "-f", TEXT, *size, "--save-all-logits", file]
+        output = run("llama-perplexity", *args, **backend)
         logits.append(log_probabilities(file))
     # The output matrix, and in each layer four of the attention and three of experts.
     assert "15 weights" in output, output
-    assert re.search(r"prefill: [1-9]\d* steps", output), output
     cpu, ours = logits
+    assert (cpu != ours).any()
     assert cpu.std() > 0.5
     nmse = ((ours - cpu) ** 2).sum() / ((cpu - cpu.mean()) ** 2).sum()
     print(f"NMSE {nmse:.1e}")
@@ -147,10 +156,12 @@ def test_a_prompt_goes_on_on_the_rtl(tmp_path: Path) -> None:
     model = ROOT / "models" / "weightstream-tiny.gguf"
     args = ["-p", "Once upon a time", "-n", "4", "-no-cnv", "--temp", "0", "-t", "1"]
     texts = [
-        run("llama-completion", "-m", model, *args, target=target) for target in ("model", "rtl")
+        run("llama-completion", "-m", model, *args, target=target, log=subprocess.DEVNULL)
+        for target in ("model", "rtl")
     ]
-    texts = [re.search(r"Once upon a time.*", text)[0] for text in texts]
-    assert texts[0] == texts[1]
+    # llama.cpp's log, the text with it, may lose its last line at the exit.
+    short, long = sorted((text.strip() for text in texts), key=len)
+    assert "Once upon a time, there" in short and long.startswith(short), texts
 
 
 def test_no_other_symbol_of_ggml_is_in_it() -> None:
