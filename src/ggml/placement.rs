@@ -73,7 +73,7 @@ impl Plan {
     /// Places `weights` (name and bytes, in the file's order) into `room` bytes.
     pub fn new<'a>(weights: impl IntoIterator<Item = (&'a str, u64)>, room: u64) -> Plan {
         // By use, then the weights outside of the layers, then the layers in order.
-        let mut units: BTreeMap<(bool, Option<u32>), Vec<(&str, u64)>> = BTreeMap::new();
+        let mut units: BTreeMap<(bool, Option<u32>), Vec<_>> = BTreeMap::new();
         for (name, bytes) in weights {
             let unit = (holds_experts(name), layer_of(name));
             units.entry(unit).or_default().push((name, bytes));
