@@ -1,5 +1,6 @@
 //! Reads GGUF's primitive values, each named, so that an error says what was being read.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
@@ -87,6 +88,40 @@ mod kind {
     pub fn is_unsigned(kind: u32) -> bool {
         matches!(kind, 0 | 2 | 4 | 10)
     }
+
+    pub fn is_signed(kind: u32) -> bool {
+        matches!(kind, 1 | 3 | 5 | 11)
+    }
+}
+
+/// A metadata value, as far as anybody here asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Unsigned(u64),
+    Signed(i64),
+    /// A float, a truth value, a string or an array.
+    Other,
+}
+
+impl Value {
+    /// The integer, whatever its type, unless it is negative.
+    pub fn count(self) -> Option<u64> {
+        match self {
+            Value::Unsigned(n) => Some(n),
+            Value::Signed(n) => n.try_into().ok(),
+            Value::Other => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Unsigned(n) => n.fmt(f),
+            Value::Signed(n) => n.fmt(f),
+            Value::Other => f.write_str("no integer"),
+        }
+    }
 }
 
 pub(super) struct Cursor<'a> {
@@ -158,19 +193,26 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Passes over the value of metadata `key`; returns it if it is one unsigned integer.
-    pub fn skip_value(&mut self, key: &str) -> Result<Option<u64>, Error> {
+    /// The value of metadata `key`, which is passed over if it is no integer.
+    pub fn value(&mut self, key: &str) -> Result<Value, Error> {
         let kind = self.u32(key)?;
         if kind == kind::ARRAY {
             self.skip_array(key)?;
-            return Ok(None);
+            return Ok(Value::Other);
         }
         let Some(size) = self.scalar_size(key, kind)? else {
-            return Ok(None);
+            return Ok(Value::Other);
         };
         let mut bytes = [0; 8];
         self.fill(key, &mut bytes[..size as usize])?;
-        Ok(kind::is_unsigned(kind).then(|| u64::from_le_bytes(bytes)))
+        let unused_bits = 64 - 8 * size as u32;
+        Ok(if kind::is_unsigned(kind) {
+            Value::Unsigned(u64::from_le_bytes(bytes))
+        } else if kind::is_signed(kind) {
+            Value::Signed(i64::from_le_bytes(bytes) << unused_bits >> unused_bits)
+        } else {
+            Value::Other
+        })
     }
 
     /// The size of a scalar; passes over a string, which is none.

@@ -1,8 +1,10 @@
-//! Reads a GGUF file's header: what tensors there are and where their bytes lie.
+//! Reads a GGUF model's headers: what tensors there are and where their bytes lie.
 //!
-//! Source of the format: the GGUF specification in ggml's documentation, versions 2 and 3.
+//! A model is one file or several (`NAME-00001-of-00003.gguf` and so on), each with a header of its
+//! own. Source of the format: the GGUF specification in ggml's documentation, versions 2 and 3.
 
 mod cursor;
+mod header;
 mod types;
 
 pub use types::{TypeInfo, type_info};
@@ -12,18 +14,18 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cursor::Cursor;
+use header::Header;
 
-/// ggml's most dimensions of a tensor.
-const MAX_DIMS: u32 = 4;
-/// Alignment of tensor data where `general.alignment` is absent.
-const DEFAULT_ALIGNMENT: u64 = 32;
-
-/// A GGUF file, open, with its tensors' places.
+/// A GGUF model, its files open, with its tensors' places.
 pub struct Gguf {
-    path: PathBuf,
-    file: File,
+    parts: Vec<Part>,
     tensors: Vec<TensorInfo>,
+}
+
+/// One of a model's files.
+pub struct Part {
+    pub path: PathBuf,
+    pub file: File,
 }
 
 /// A tensor's entry in the header.
@@ -34,6 +36,8 @@ pub struct TensorInfo {
     pub shape: Vec<u64>,
     /// ggml's number of the type.
     pub ggml_type: u32,
+    /// Which of [`Gguf::parts`] holds it.
+    pub part: usize,
     /// Offset of the first byte in the file.
     pub file_offset: u64,
     pub bytes: u64,
@@ -72,100 +76,84 @@ pub enum GgufError {
 }
 
 impl Gguf {
-    /// Opens `path` and reads its header. Every tensor's bytes are checked to lie within the file.
+    /// Opens the model whose only or first file is `path` and reads the headers of all its files.
+    /// Every tensor's bytes are checked to lie within its file.
     pub fn open(path: impl AsRef<Path>) -> Result<Gguf, GgufError> {
         let path = path.as_ref();
-        let io_error = |source| GgufError::Io {
-            path: path.into(),
-            source,
+        let (first, header) = Part::open(path, 0)?;
+        let mut gguf = Gguf {
+            parts: vec![first],
+            tensors: header.tensors,
         };
-        // A pipe would wait for a writer, and a device has no length.
-        if !std::fs::metadata(path).map_err(io_error)?.is_file() {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-            return Err(GgufError::Io {
-                path: path.into(),
-                source,
-            });
+        if header.split.count <= 1 {
+            return Ok(gguf);
         }
-        let file = File::open(path).map_err(io_error)?;
-        Self::read(file, path).map_err(|e| e.at(path))
+        let bad = |field: &str, value: String, expected: String| {
+            cursor::bad(field, value, &expected).at(path)
+        };
+        let count = header.split.count;
+        if header.split.no != 0 {
+            let (no, expected) = (header.split.no.to_string(), "0, a model's first file");
+            return Err(bad("split.no", no, expected.into()));
+        }
+        for no in 1..count {
+            let path = neighbour(path, no, count).ok_or_else(|| {
+                let expected = format!("one that ends in -00001-of-{count:05}.gguf");
+                bad("the file's name", path.display().to_string(), expected)
+            })?;
+            gguf.add(&path, no, count)?;
+        }
+        let found = gguf.tensors.len() as u64;
+        if let Some(said) = header.split.tensors.filter(|n| *n != found) {
+            let expected = format!("{found}, the tensors in its {count} files");
+            return Err(bad("split.tensors.count", said.to_string(), expected));
+        }
+        Ok(gguf)
     }
 
-    /// As [`Gguf::open`], of a file that is open already and called `name` in messages.
+    /// As [`Gguf::open`], of a model in one file that is open already and called `name` in messages.
     pub fn from_file(file: File, name: impl AsRef<Path>) -> Result<Gguf, GgufError> {
-        Self::read(file, name.as_ref()).map_err(|e| e.at(name.as_ref()))
-    }
-
-    fn read(file: File, path: &Path) -> Result<Gguf, cursor::Error> {
-        let mut cursor = Cursor::new(&file)?;
-        let magic = cursor.array::<4>("magic")?;
-        if &magic != b"GGUF" {
-            let found = String::from_utf8_lossy(&magic).escape_debug().to_string();
-            return Err(cursor::bad("magic", found, "GGUF"));
-        }
-        let version = cursor.u32("version")?;
-        if !matches!(version, 2 | 3) {
-            return Err(cursor::bad("version", version, "2 or 3"));
-        }
-        let tensor_count = cursor.u64("tensor count")?;
-        let entry_count = cursor.u64("metadata count")?;
-
-        let mut alignment = DEFAULT_ALIGNMENT;
-        for n in 0..entry_count {
-            let key = cursor.string(&format!("key of metadata entry {n}"))?;
-            let value = cursor.skip_value(&key)?;
-            if key == "general.alignment" {
-                alignment = match value {
-                    Some(a) if a.is_power_of_two() => a,
-                    Some(other) => return Err(cursor::bad(&key, other, "a power of two")),
-                    None => return Err(cursor::bad(&key, "no unsigned integer", "a power of two")),
-                };
-            }
-        }
-
-        // The count is not trusted to reserve memory: each entry has to be there.
-        let mut tensors = Vec::new();
-        let mut names = HashSet::new();
-        for n in 0..tensor_count {
-            let tensor = read_tensor(&mut cursor, n)?;
-            if !names.insert(tensor.name.clone()) {
-                return Err(cursor::bad(
-                    &format!("name of tensor {n}"),
-                    tensor.name,
-                    "a new name",
-                ));
-            }
-            tensors.push(tensor);
-        }
-        let data = cursor.offset().next_multiple_of(alignment);
-        for tensor in &mut tensors {
-            let field = format!("offset of tensor {}", tensor.name);
-            if !tensor.file_offset.is_multiple_of(alignment) {
-                let expected = format!("a multiple of {alignment}");
-                return Err(cursor::bad(&field, tensor.file_offset, &expected));
-            }
-            tensor.file_offset = data
-                .checked_add(tensor.file_offset)
-                .ok_or_else(|| cursor::bad(&field, tensor.file_offset, "an offset in the file"))?;
-            let field = format!("data of tensor {}", tensor.name);
-            cursor.check(&field, tensor.file_offset, tensor.bytes)?;
+        let path = name.as_ref().to_path_buf();
+        let header = header::read(&file, 0).map_err(|e| e.at(&path))?;
+        if header.split.count > 1 {
+            let error = cursor::bad("split.count", header.split.count, "1, one file by itself");
+            return Err(error.at(&path));
         }
         Ok(Gguf {
-            path: path.into(),
-            file,
-            tensors,
+            parts: vec![Part { path, file }],
+            tensors: header.tensors,
         })
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Adds file `no` of `count`.
+    fn add(&mut self, path: &Path, no: u64, count: u64) -> Result<(), GgufError> {
+        let (part, header) = Part::open(path, self.parts.len())?;
+        for (field, value, expected) in [
+            ("split.no", header.split.no, no),
+            ("split.count", header.split.count, count),
+        ] {
+            if value != expected {
+                return Err(cursor::bad(field, value, &expected.to_string()).at(path));
+            }
+        }
+        let names: HashSet<&str> = self.tensors.iter().map(|t| t.name.as_str()).collect();
+        for (n, tensor) in header.tensors.iter().enumerate() {
+            if names.contains(tensor.name.as_str()) {
+                let field = format!("name of tensor {n}");
+                return Err(cursor::bad(&field, &tensor.name, "a new name").at(path));
+            }
+        }
+        self.parts.push(part);
+        self.tensors.extend(header.tensors);
+        Ok(())
     }
 
-    pub fn file(&self) -> &File {
-        &self.file
+    /// The model's files.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
-    /// All tensors, in the header's order.
+    /// All tensors, in the headers' order.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
     }
@@ -181,76 +169,56 @@ impl Gguf {
     pub fn read_tensor(&self, tensor: &TensorInfo, to: &mut [u8]) -> Result<(), GgufError> {
         use std::os::unix::fs::FileExt;
         debug_assert_eq!(to.len() as u64, tensor.bytes);
-        self.file
+        self.parts[tensor.part]
+            .file
             .read_exact_at(to, tensor.file_offset)
-            .map_err(|source| {
-                let path = self.path.clone();
-                match (source.kind(), self.file.metadata()) {
-                    (io::ErrorKind::UnexpectedEof, Ok(now)) => GgufError::Truncated {
-                        path,
-                        field: format!("data of tensor {}", tensor.name),
-                        offset: tensor.file_offset,
-                        needed: tensor.bytes,
-                        size: now.len(),
-                    },
-                    _ => GgufError::Io { path, source },
-                }
-            })
+            .map_err(|source| self.read_error(tensor, source))
+    }
+
+    /// The error that reading `tensor` failed with `source`: that the file has become too short, if
+    /// it has.
+    pub fn read_error(&self, tensor: &TensorInfo, source: io::Error) -> GgufError {
+        let part = &self.parts[tensor.part];
+        let path = part.path.clone();
+        match (source.kind(), part.file.metadata()) {
+            (io::ErrorKind::UnexpectedEof, Ok(now)) => GgufError::Truncated {
+                path,
+                field: format!("data of tensor {}", tensor.name),
+                offset: tensor.file_offset,
+                needed: tensor.bytes,
+                size: now.len(),
+            },
+            _ => GgufError::Io { path, source },
+        }
     }
 }
 
-/// Reads one tensor entry; its offset still counts from the start of the data.
-fn read_tensor(cursor: &mut Cursor<'_>, n: u64) -> Result<TensorInfo, cursor::Error> {
-    let name = cursor.string(&format!("name of tensor {n}"))?;
-    let field = |what: &str| format!("{what} of tensor {name}");
-    let dims = cursor.u32(&field("dimensions"))?;
-    if dims > MAX_DIMS {
-        return Err(cursor::bad(
-            &field("dimensions"),
-            dims,
-            &format!("at most {MAX_DIMS}"),
-        ));
+impl Part {
+    /// Opens `path`, file number `part` of a model, and reads its header.
+    fn open(path: &Path, part: usize) -> Result<(Part, Header), GgufError> {
+        let io_error = |source| GgufError::Io {
+            path: path.into(),
+            source,
+        };
+        // A pipe would wait for a writer, and a device has no length.
+        if !std::fs::metadata(path).map_err(io_error)?.is_file() {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+            return Err(io_error(source));
+        }
+        let file = File::open(path).map_err(io_error)?;
+        let header = header::read(&file, part).map_err(|e| e.at(path))?;
+        let path = path.into();
+        Ok((Part { path, file }, header))
     }
-    let mut shape = Vec::new();
-    for _ in 0..dims {
-        shape.push(cursor.u64(&field("shape"))?);
-    }
-    let ggml_type = cursor.u32(&field("type"))?;
-    let Some(info) = type_info(ggml_type) else {
-        return Err(cursor::bad(
-            &field("type"),
-            ggml_type,
-            "a type number of ggml 0.26",
-        ));
-    };
-    let row = shape.first().copied().unwrap_or(1);
-    if !row.is_multiple_of(info.block_len) {
-        let expected = format!("rows of whole {} blocks of {}", info.name, info.block_len);
-        return Err(cursor::bad(
-            &field("shape"),
-            format!("{shape:?}"),
-            &expected,
-        ));
-    }
-    let bytes = shape
-        .iter()
-        .try_fold(1u64, |all, n| all.checked_mul(*n))
-        .and_then(|elements| (elements / info.block_len).checked_mul(info.block_bytes))
-        .ok_or_else(|| {
-            cursor::bad(
-                &field("shape"),
-                format!("{shape:?}"),
-                "a size below 2^64 bytes",
-            )
-        })?;
-    let file_offset = cursor.u64(&field("offset"))?;
-    Ok(TensorInfo {
-        name,
-        shape,
-        ggml_type,
-        file_offset,
-        bytes,
-    })
+}
+
+/// The path of file `no`, from 0, of the `count` whose first is `first`; none if that has another
+/// name than `gguf-split` gives.
+fn neighbour(first: &Path, no: u64, count: u64) -> Option<PathBuf> {
+    let suffix = |no: u64| format!("-{:05}-of-{count:05}.gguf", no + 1);
+    let name = first.file_name()?.to_str()?;
+    let stem = name.strip_suffix(&suffix(0))?;
+    Some(first.with_file_name(format!("{stem}{}", suffix(no))))
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ fn bad_fields_are_named() {
     assert!(
         alignment
             .error()
-            .contains("general.alignment is 48, expected a power of two")
+            .contains("general.alignment is 48, expected an unsigned power of two")
     );
     let mut kind = Maker::new(3, 0, 1);
     kind.string("x").bytes(&77u32.to_le_bytes());
@@ -198,4 +198,73 @@ fn a_file_cut_short_after_it_was_opened_is_noticed() {
         error.contains("cut.gguf: the file is cut short: data of tensor two"),
         "{error}"
     );
+}
+
+/// Writes a model of `count` files, each with one tensor and numbers as given; the first one's path.
+fn write_split(dir: &std::path::Path, count: u64, files: &[(u64, u64, &str)]) -> PathBuf {
+    for (n, (no, said, name)) in files.iter().enumerate() {
+        let mut maker = Maker::new(3, 1, 3);
+        // Types as llama.cpp's gguf-split writes them: u16, u16, i32.
+        for (key, kind, bytes) in [
+            ("split.no", 2u32, &(*no as u16).to_le_bytes()[..]),
+            ("split.count", 2, &(*said as u16).to_le_bytes()),
+            ("split.tensors.count", 5, &3i32.to_le_bytes()),
+        ] {
+            maker.string(key).bytes(&kind.to_le_bytes()).bytes(bytes);
+        }
+        maker.tensor(name, &[32], 8, 0).data(32, 34 + n);
+        let path = dir.join(format!("m-{:05}-of-{count:05}.gguf", n + 1));
+        std::fs::write(path, &maker.0).unwrap();
+    }
+    dir.join(format!("m-00001-of-{count:05}.gguf"))
+}
+
+#[test]
+fn a_model_in_several_files_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let first = write_split(dir.path(), 3, &[(0, 3, "a"), (1, 3, "b"), (2, 3, "c")]);
+    let gguf = Gguf::open(&first).unwrap();
+    let tensors: Vec<_> = gguf.tensors().iter().map(|t| (&*t.name, t.part)).collect();
+    assert_eq!(tensors, [("a", 0), ("b", 1), ("c", 2)]);
+    for tensor in gguf.tensors() {
+        let mut bytes = vec![0; 34];
+        gguf.read_tensor(tensor, &mut bytes).unwrap();
+        assert_eq!(bytes, (0..34).collect::<Vec<u8>>());
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_model_in_several_files_is_named() {
+    let error = |files: &[(u64, u64, &str)], open: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        write_split(dir.path(), 3, files);
+        let path = dir.path().join(format!("m-0000{open}-of-00003.gguf"));
+        Gguf::open(path)
+            .err()
+            .expect("the model is bad")
+            .to_string()
+    };
+    let whole = [(0, 3, "a"), (1, 3, "b"), (2, 3, "c")];
+    assert!(
+        error(&whole, 2)
+            .contains("m-00002-of-00003.gguf: split.no is 1, expected 0, a model's first file")
+    );
+    let missing = error(&whole[..2], 1);
+    assert!(
+        missing.contains("m-00003-of-00003.gguf: No such file"),
+        "{missing}"
+    );
+    let other = error(&[(0, 3, "a"), (2, 3, "b"), (2, 3, "c")], 1);
+    assert!(other.contains("m-00002-of-00003.gguf: split.no is 2, expected 1"));
+    let count = error(&[(0, 3, "a"), (1, 4, "b"), (2, 3, "c")], 1);
+    assert!(count.contains("m-00002-of-00003.gguf: split.count is 4, expected 3"));
+    let twice = error(&[(0, 3, "a"), (1, 3, "b"), (2, 3, "a")], 1);
+    assert!(twice.contains("m-00003-of-00003.gguf: name of tensor 0 is a, expected a new name"));
+    let few = error(&[(0, 2, "a"), (1, 2, "b")], 1);
+    assert!(few.contains("the file's name is"), "{few}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let first = write_split(dir.path(), 2, &[(0, 2, "a"), (1, 2, "b")]);
+    let few = Gguf::open(first).err().unwrap().to_string();
+    assert!(few.contains("split.tensors.count is 3, expected 2, the tensors in its 2 files"));
 }
