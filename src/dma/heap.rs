@@ -58,6 +58,17 @@ impl Heap {
     /// # Errors
     /// [`DmaError::Exhausted`] if no free range is long enough.
     pub fn alloc(&self, len: usize) -> Result<Buffer, DmaError> {
+        self.alloc_skipping(0, len)
+    }
+
+    /// As [`Heap::alloc`], of a buffer that starts as far past a multiple of [`GRANULE`] as
+    /// `file_offset` does: then whole blocks of a file, [`Buffer::granules`], can be read such that
+    /// the bytes from `file_offset` on land in the buffer.
+    pub fn alloc_for_file(&self, file_offset: u64, len: usize) -> Result<Buffer, DmaError> {
+        self.alloc_skipping((file_offset % GRANULE as u64) as usize, len)
+    }
+
+    fn alloc_skipping(&self, skip: usize, len: usize) -> Result<Buffer, DmaError> {
         let exhausted = |free: usize| DmaError::Exhausted {
             heap: self.0.memory.name().into(),
             requested: len as u64,
@@ -67,7 +78,8 @@ impl Heap {
         let mut ranges = self.0.lock();
         let granules = len
             .max(1)
-            .checked_next_multiple_of(GRANULE)
+            .checked_add(skip)
+            .and_then(|bytes| bytes.checked_next_multiple_of(GRANULE))
             .ok_or_else(|| exhausted(ranges.total_available()))?;
         let range = ranges
             .allocate_range(granules)
@@ -77,6 +89,7 @@ impl Heap {
         Ok(Buffer {
             heap: self.0.clone(),
             range,
+            skip,
             len,
         })
     }
@@ -103,7 +116,10 @@ impl Heap {
 /// bytes are for `unsafe` code that knows who owns them.
 pub struct Buffer {
     heap: Arc<Inner>,
+    /// The granules.
     range: Range<usize>,
+    /// Bytes of the first granule before the buffer.
+    skip: usize,
     len: usize,
 }
 
@@ -116,13 +132,26 @@ impl Buffer {
 
     /// Where the device sees the first byte.
     pub fn device_addr(&self) -> u64 {
-        self.heap.memory.device_base() + self.range.start as u64
+        self.heap.memory.device_base() + self.start() as u64
+    }
+
+    /// Offset in the memory.
+    fn start(&self) -> usize {
+        self.range.start + self.skip
     }
 
     /// Start of the CPU's view, valid for [`Buffer::len`] bytes.
     pub fn as_ptr(&self) -> NonNull<u8> {
         // SAFETY: the range lies within the memory, by the allocator.
-        unsafe { self.heap.memory.cpu_ptr().add(self.range.start) }
+        unsafe { self.heap.memory.cpu_ptr().add(self.start()) }
+    }
+
+    /// Start and length of the granules that the buffer lies in, in the CPU's view. They are the
+    /// buffer's alone, the bytes before and after it included.
+    pub fn granules(&self) -> (NonNull<u8>, usize) {
+        // SAFETY: the range lies within the memory, by the allocator.
+        let start = unsafe { self.heap.memory.cpu_ptr().add(self.range.start) };
+        (start, self.range.len())
     }
 
     fn check(&self, offset: usize, len: usize) -> Result<(), DmaError> {
@@ -182,7 +211,7 @@ impl Buffer {
     /// Hands `offset..offset + len` to the device: it will see what the CPU wrote there.
     pub fn sync_for_device(&self, offset: usize, len: usize) -> Result<(), DmaError> {
         self.check(offset, len)?;
-        let at = self.range.start + offset;
+        let at = self.start() + offset;
         let done = self.heap.memory.sync_for_device(at, len);
         done.map_err(|source| self.sync_error("sync_for_device", source))
     }
@@ -190,7 +219,7 @@ impl Buffer {
     /// Hands `offset..offset + len` to the CPU: it will see what the device wrote there.
     pub fn sync_for_cpu(&self, offset: usize, len: usize) -> Result<(), DmaError> {
         self.check(offset, len)?;
-        let at = self.range.start + offset;
+        let at = self.start() + offset;
         let done = self.heap.memory.sync_for_cpu(at, len);
         done.map_err(|source| self.sync_error("sync_for_cpu", source))
     }
