@@ -28,6 +28,9 @@ pub struct Args {
     /// Compare what the device would read with the file, by SHA-256 of each tensor.
     #[arg(long)]
     verify: bool,
+    /// Take the SHA-256 of each tensor's bytes as they come, and show it.
+    #[arg(long)]
+    checksum: bool,
     /// Write the report as JSON to this file.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -44,6 +47,12 @@ struct Report {
     gigabytes_per_second: f64,
     /// Bytes of the file's tensors that are not for the kernel.
     bytes_left: u64,
+    /// Bytes read past the page cache, by O_DIRECT and io_uring.
+    bytes_read_directly: u64,
+    /// Bytes read by pread(2).
+    bytes_read_plainly: u64,
+    /// Why the latter were not read directly.
+    why_plainly: Option<String>,
     peak_resident_bytes: Option<u64>,
     verified: bool,
 }
@@ -55,6 +64,8 @@ struct TensorReport {
     shape: Vec<u64>,
     bytes: u64,
     device_address: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -65,7 +76,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let all: u64 = gguf.tensors().iter().map(|t| t.bytes).sum();
 
     let bar = bytes_bar("loading", total);
-    let load = loader::load(gguf, accelerator.heap(), types, |bytes| bar.inc(bytes))?;
+    let load = loader::load(gguf, accelerator.heap(), types, args.checksum, |bytes| {
+        bar.inc(bytes);
+    })?;
     bar.finish_and_clear();
     let peak = peak_resident();
     if args.verify {
@@ -81,6 +94,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         seconds: load.time.as_secs_f64(),
         gigabytes_per_second: gigabytes_per_second(load.bytes(), load.time),
         bytes_left: all - total,
+        bytes_read_directly: load.reads.direct,
+        bytes_read_plainly: load.reads.plain,
+        why_plainly: load.reads.why_plain.clone(),
         peak_resident_bytes: peak,
         verified: args.verify,
     };
@@ -97,6 +113,7 @@ impl From<&Loaded> for TensorReport {
             shape: loaded.tensor.shape.clone(),
             bytes: loaded.tensor.bytes,
             device_address: format!("0x{:012x}", loaded.device_addr()),
+            sha256: loaded.sha256.clone(),
         }
     }
 }
@@ -127,6 +144,23 @@ fn print(report: &Report) {
         report.seconds,
         report.gigabytes_per_second
     );
+    for tensor in &report.tensors {
+        if let Some(sha256) = &tensor.sha256 {
+            println!("sha256 {sha256} {}", tensor.name);
+        }
+    }
+    if report.bytes_read_directly > 0 {
+        println!(
+            "{} read with O_DIRECT through io_uring",
+            megabytes(report.bytes_read_directly)
+        );
+    }
+    if let Some(why) = &report.why_plainly {
+        println!(
+            "{} read with pread, for {why}",
+            megabytes(report.bytes_read_plainly)
+        );
+    }
     if report.bytes_left > 0 {
         println!(
             "{} of the file stay with the CPU (norms, and types the kernel lacks)",
