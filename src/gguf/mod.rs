@@ -222,4 +222,4 @@ fn neighbour(first: &Path, no: u64, count: u64) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

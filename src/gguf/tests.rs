@@ -2,10 +2,10 @@ use super::*;
 use std::io::Write;
 
 /// A GGUF file under construction.
-struct Maker(Vec<u8>);
+pub(crate) struct Maker(pub Vec<u8>);
 
 impl Maker {
-    fn new(version: u32, tensors: u64, entries: u64) -> Maker {
+    pub fn new(version: u32, tensors: u64, entries: u64) -> Maker {
         let mut maker = Maker(b"GGUF".to_vec());
         maker
             .bytes(&version.to_le_bytes())
@@ -14,17 +14,17 @@ impl Maker {
         maker
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Maker {
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Maker {
         self.0.extend_from_slice(bytes);
         self
     }
 
-    fn string(&mut self, s: &str) -> &mut Maker {
+    pub fn string(&mut self, s: &str) -> &mut Maker {
         self.bytes(&(s.len() as u64).to_le_bytes())
             .bytes(s.as_bytes())
     }
 
-    fn tensor(&mut self, name: &str, shape: &[u64], ty: u32, offset: u64) -> &mut Maker {
+    pub fn tensor(&mut self, name: &str, shape: &[u64], ty: u32, offset: u64) -> &mut Maker {
         self.string(name).bytes(&(shape.len() as u32).to_le_bytes());
         for n in shape {
             self.bytes(&n.to_le_bytes());
@@ -33,7 +33,7 @@ impl Maker {
     }
 
     /// Pads to `align` and adds `data` bytes that count up.
-    fn data(&mut self, align: usize, data: usize) -> &mut Maker {
+    pub fn data(&mut self, align: usize, data: usize) -> &mut Maker {
         self.0.resize(self.0.len().next_multiple_of(align), 0);
         self.0.extend((0..data).map(|n| n as u8));
         self
