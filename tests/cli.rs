@@ -175,6 +175,51 @@ fn bad_usage_has_its_status() {
     }
 }
 
+#[test]
+fn a_full_disk_is_an_error() {
+    for args in [
+        &["load", "-m", MODEL][..],
+        &["regress", "-t", "model", "--filter", "q4_0_small"],
+        &["targets"],
+    ] {
+        let run = Command::new(env!("CARGO_BIN_EXE_weightstream"))
+            .args(args)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .stdout(fs::File::options().write(true).open("/dev/full").unwrap())
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8(run.stderr).unwrap();
+        assert_eq!(run.status.code(), Some(2), "{args:?}: {stderr}");
+        assert_eq!(
+            stderr,
+            "error: cannot write to stdout: No space left on device (os error 28)\n"
+        );
+    }
+    let run = weightstream(&["load", "-m", MODEL, "--json", "/dev/full"]);
+    assert_eq!(run.status, 2);
+    assert!(
+        run.stderr
+            .contains("cannot write --json /dev/full: No space left on device"),
+        "{}",
+        run.stderr
+    );
+}
+
+#[test]
+fn a_wrong_path_for_results_is_known_before_the_work() {
+    // The model is not there either, and would be missed first.
+    for option in ["--json", "--logits"] {
+        if option == "--logits" && !cfg!(feature = "llama") {
+            continue;
+        }
+        let command = if option == "--json" { "load" } else { "run" };
+        let run = weightstream(&[command, "-m", "no-such.gguf", option, "no/such/folder/x"]);
+        assert_eq!(run.status, 2);
+        let says = format!("cannot write {option} no/such/folder/x");
+        assert!(run.stderr.contains(&says), "{}", run.stderr);
+    }
+}
+
 const MODEL: &str = "models/weightstream-tiny.gguf";
 
 #[test]

@@ -12,7 +12,8 @@ use weightstream::loader::{self, Loaded};
 use weightstream::target::TargetSpec;
 
 use super::options::SimulationArgs;
-use super::report::{bytes_bar, gigabytes_per_second, megabytes, peak_resident, write_json};
+use super::out::{OutputFile, write_json};
+use super::report::{bytes_bar, gigabytes_per_second, megabytes, peak_resident};
 
 /// Load a model's weights into DMA buffers, without inference.
 ///
@@ -69,6 +70,7 @@ struct TensorReport {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let json = OutputFile::create("--json", args.json.as_deref())?;
     let gguf = Arc::new(Gguf::open(&args.model)?);
     let accelerator = args.simulation.open(&args.target)?;
     let types = accelerator.capabilities().types;
@@ -101,7 +103,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         verified: args.verify,
     };
     print(&report);
-    write_json(args.json.as_deref(), &report)?;
+    write_json(json, &report)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,5 +1,8 @@
 //! Commands. Results go to stdout, logs and progress to stderr.
 
+#[macro_use]
+mod out;
+
 mod compare;
 #[cfg(feature = "rtl")]
 mod coverage;
@@ -96,6 +99,7 @@ pub fn main() -> ExitCode {
             Ok(ExitCode::SUCCESS)
         }
     };
+    let done = done.and_then(|code| out::finish().map(|()| code));
     done.unwrap_or_else(|error| {
         eprintln!("error: {}", chain(&error));
         ExitCode::from(2)

@@ -1,20 +1,9 @@
 //! What commands share in showing figures.
 
 use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
-use serde::Serialize;
-
-/// Writes `report` as JSON to `path`, if there is one.
-pub fn write_json(path: Option<&Path>, report: &impl Serialize) -> anyhow::Result<()> {
-    let Some(path) = path else { return Ok(()) };
-    let mut text = serde_json::to_string_pretty(report)?;
-    text.push('\n');
-    fs::write(path, text).with_context(|| format!("cannot write --json {}", path.display()))
-}
 
 /// A progress bar on stderr that counts bytes.
 pub fn bytes_bar(what: &'static str, total: u64) -> ProgressBar {

@@ -20,7 +20,8 @@ use weightstream::llama::{
 use weightstream::target::{Activity, TargetSpec};
 
 use super::options::SimulationArgs;
-use super::report::{count_bar, megabytes, peak_resident, write_json};
+use super::out::{OutputFile, write_json};
+use super::report::{count_bar, megabytes, peak_resident};
 
 /// The model that is used when none is named.
 static DEFAULT_MODEL: &[u8] = include_bytes!(concat!(
@@ -80,6 +81,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         "--temp {} is not a temperature",
         args.temp
     );
+    let json = OutputFile::create("--json", args.json.as_deref())?;
+    let logits = OutputFile::create("--logits", args.logits.as_deref())?;
     let accelerator = args.simulation.open(&args.target)?;
     let cycle_accurate = accelerator.activity().is_some();
     let backend = register("weightstream", accelerator)?;
@@ -123,16 +126,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let generation = generate(&args, &model, &mut context, backend, &prompt, &bar)?;
 
-    if let Some(path) = &args.logits {
-        write_logits(path, &generation, model.n_vocab())
-            .with_context(|| format!("cannot write --logits {}", path.display()))?;
+    if let Some(file) = logits {
+        write_logits(file, &generation, model.n_vocab())?;
     }
     let report = Report::new(&args, backend, load_time, &generation);
     report.print();
     if args.profile {
         eprintln!("{}", backend.profile());
     }
-    write_json(args.json.as_deref(), &report)?;
+    write_json(json, &report)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -262,9 +264,10 @@ fn generate(
     let mut stdout = io::stdout().lock();
     let mut text = TextStream::default();
     let mut show = |text: &str| {
-        stdout
-            .write_all(text.as_bytes())
+        let written = stdout.write_all(text.as_bytes());
+        written
             .and_then(|()| stdout.flush())
+            .context("cannot write to stdout")
     };
     show(&args.prompt)?;
     let meter = Meter::start(backend);
@@ -294,7 +297,7 @@ fn generate(
     })
 }
 
-fn write_logits(path: &Path, generation: &Generation, n_vocab: usize) -> anyhow::Result<()> {
+fn write_logits(file: OutputFile, generation: &Generation, n_vocab: usize) -> anyhow::Result<()> {
     use safetensors::tensor::{Dtype, TensorView, serialize};
     let logits: Vec<u8> = generation
         .logits
@@ -315,8 +318,7 @@ fn write_logits(path: &Path, generation: &Generation, n_vocab: usize) -> anyhow:
         ("tokens", TensorView::new(Dtype::I32, vec![steps], &tokens)?),
     ];
     // Written in place: the crate's own writing replaces what stands at the path.
-    std::fs::write(path, serialize(views, None)?)?;
-    Ok(())
+    file.write(&serialize(views, None)?)
 }
 
 #[derive(Serialize)]

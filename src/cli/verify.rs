@@ -13,7 +13,8 @@ use weightstream::target::{TargetOptions, TargetSpec, open};
 use weightstream::verify::{CrossReport, Failure, Verifier};
 
 use super::options::SimulationArgs;
-use super::report::{count_bar, spinner, write_json};
+use super::out::{OutputFile, write_json};
+use super::report::{count_bar, spinner};
 
 /// Cases if neither their number nor a time is given.
 const DEFAULT_CASES: u64 = 1000;
@@ -92,6 +93,7 @@ struct FailureReport {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let json = OutputFile::create("--json", args.json.as_deref())?;
     let SimulationArgs { trace, record, .. } = &args.simulation;
     anyhow::ensure!(
         trace.is_none() && record.is_none(),
@@ -171,7 +173,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         failure,
     };
     print(&report);
-    write_json(args.json.as_deref(), &report)?;
+    write_json(json, &report)?;
     Ok(ExitCode::from(u8::from(report.failure.is_some())))
 }
 

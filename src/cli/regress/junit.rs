@@ -4,21 +4,18 @@
 //! first, the case the second. Both show the text within `failure`, and both take a line
 //! `[[ATTACHMENT|file]]` in `system-out` for a file to link to.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use quick_junit::{NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 
 use super::report::{CaseReport, Report, Result};
 
-pub fn write(report: &Report, path: &Path) -> anyhow::Result<()> {
-    let what = || format!("cannot write --junit {}", path.display());
-    let mut file = BufWriter::new(File::create(path).with_context(what)?);
-    junit(report).serialize(&mut file).with_context(what)?;
-    file.flush().with_context(what)
+/// The document's bytes.
+pub fn document(report: &Report) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    junit(report).serialize(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn junit(report: &Report) -> quick_junit::Report {

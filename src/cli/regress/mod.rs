@@ -18,7 +18,8 @@ use weightstream::target::{TargetOptions, TargetSpec, open};
 use weightstream::vectors::{self, Case, exact};
 
 use super::options::{ConditionArgs, SimulationArgs};
-use super::report::{count_bar, write_json};
+use super::out::{OutputFile, write_json};
+use super::report::count_bar;
 use baseline::Baseline;
 use report::{CaseReport, Report, Shape, WavesReport};
 
@@ -110,6 +111,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot make --waves-on-failure {}", folder.display()))?;
     }
+    let json = OutputFile::create("--json", args.json.as_deref())?;
+    let junit = OutputFile::create("--junit", args.junit.as_deref())?;
     let mut session = Session {
         args: &args,
         options,
@@ -136,9 +139,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     report.seconds = start.elapsed().as_secs_f64();
     session.settle_cycles(&report)?;
     report.print();
-    write_json(args.json.as_deref(), &report)?;
-    if let Some(path) = &args.junit {
-        junit::write(&report, path)?;
+    write_json(json, &report)?;
+    if let Some(file) = junit {
+        file.write(&junit::document(&report)?)?;
     }
     Ok(report.exit_code())
 }
