@@ -58,17 +58,23 @@ impl Heap {
     /// # Errors
     /// [`DmaError::Exhausted`] if no free range is long enough.
     pub fn alloc(&self, len: usize) -> Result<Buffer, DmaError> {
-        self.alloc_skipping(0, len)
+        let buffer = self.take(0, len)?;
+        let (start, len) = (buffer.range.start, buffer.range.len());
+        self.0.memory.on_alloc(start, len);
+        Ok(buffer)
     }
 
     /// As [`Heap::alloc`], of a buffer that starts as far past a multiple of [`GRANULE`] as
     /// `file_offset` does: then whole blocks of a file, [`Buffer::granules`], can be read such that
     /// the bytes from `file_offset` on land in the buffer.
     pub fn alloc_for_file(&self, file_offset: u64, len: usize) -> Result<Buffer, DmaError> {
-        self.alloc_skipping((file_offset % GRANULE as u64) as usize, len)
+        let buffer = self.take((file_offset % GRANULE as u64) as usize, len)?;
+        let (start, len) = (buffer.range.start, buffer.range.len());
+        self.0.memory.on_alloc_for_file(start, len);
+        Ok(buffer)
     }
 
-    fn alloc_skipping(&self, skip: usize, len: usize) -> Result<Buffer, DmaError> {
+    fn take(&self, skip: usize, len: usize) -> Result<Buffer, DmaError> {
         let exhausted = |free: usize| DmaError::Exhausted {
             heap: self.0.memory.name().into(),
             requested: len as u64,
@@ -84,8 +90,6 @@ impl Heap {
         let range = ranges
             .allocate_range(granules)
             .map_err(|_| exhausted(ranges.total_available()))?;
-        drop(ranges);
-        self.0.memory.on_alloc(range.start, range.len());
         Ok(Buffer {
             heap: self.0.clone(),
             range,

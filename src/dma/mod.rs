@@ -34,6 +34,8 @@ pub unsafe trait DmaMemory: Send + Sync {
     fn sync_for_cpu(&self, offset: usize, len: usize) -> io::Result<()>;
     /// Called when `offset..offset + len` is handed out.
     fn on_alloc(&self, _offset: usize, _len: usize) {}
+    /// Called instead when it is handed out to be read from a file.
+    fn on_alloc_for_file(&self, _offset: usize, _len: usize) {}
     /// Called when `offset..offset + len` is given back.
     fn on_free(&self, _offset: usize, _len: usize) {}
 }

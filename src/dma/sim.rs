@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use memmap2::{MmapOptions, MmapRaw};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{Advice, madvise};
 
 use super::{DmaError, DmaMemory, GRANULE};
@@ -25,7 +24,8 @@ pub enum Coherence {
 }
 
 /// The arena. Bytes handed out are filled with seeded random bytes first, differently in each view,
-/// so that nothing works because memory happened to be zero.
+/// so that nothing works because memory happened to be zero. A buffer for a file is filled where the
+/// device alone sees it: the CPU's view of it is read from the file.
 pub struct SimMemory {
     cpu: MmapRaw,
     device: Option<MmapRaw>,
@@ -119,11 +119,13 @@ impl SimMemory {
 }
 
 fn arena(len: usize) -> io::Result<MmapRaw> {
-    let memfd = memfd_create("weightstream-dma", MemfdFlags::CLOEXEC)?;
-    ftruncate(&memfd, len as u64)?;
-    MmapOptions::new()
-        .len(len)
-        .map_raw(&std::fs::File::from(memfd))
+    let map = MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
+    let map = MmapRaw::from(map);
+    // A disk writes to few large pages faster than to many small ones. That the system has none to
+    // give only means small ones.
+    // SAFETY: the mapping is ours, and the advice changes no bytes.
+    let _ = unsafe { madvise(map.as_mut_ptr().cast(), len, Advice::LinuxHugepage) };
+    Ok(map)
 }
 
 fn fill(view: &MmapRaw, offset: usize, len: usize, seed: u64) {
@@ -169,6 +171,15 @@ unsafe impl DmaMemory for SimMemory {
         }
     }
 
+    fn on_alloc_for_file(&self, offset: usize, len: usize) {
+        // The CPU's view is written over at once; the device's holds nothing of it until a sync.
+        if let Some(device) = &self.device {
+            let nth = self.allocations.fetch_add(1, Ordering::Relaxed);
+            let seed = self.seed.wrapping_add(nth.wrapping_mul(2));
+            fill(device, offset, len, seed ^ 1);
+        }
+    }
+
     fn on_free(&self, offset: usize, len: usize) {
         for view in [Some(&self.cpu), self.device.as_ref()]
             .into_iter()
@@ -180,7 +191,7 @@ unsafe impl DmaMemory for SimMemory {
                 madvise(
                     view.as_mut_ptr().add(offset).cast(),
                     len,
-                    Advice::LinuxRemove,
+                    Advice::LinuxDontNeed,
                 )
             };
         }
