@@ -15,7 +15,7 @@ use serde::Serialize;
 use weightstream::coverage::{Counts, Share, Shares, Waivers, write_lcov};
 use weightstream::target::rtl::dut::{Dut, Part};
 
-use super::report::write_json;
+use super::out::{OutputFile, write_json};
 
 /// What a process that runs the object is told.
 const COUNTS: &str = "WEIGHTSTREAM_COVERAGE";
@@ -70,6 +70,7 @@ struct Missed<'a> {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let waivers = Waivers::read(&args.rtl.join("coverage-waivers.toml"), &args.rtl)?;
+    let json = OutputFile::create("--json", args.json.as_deref())?;
     let folder = args.out.join("counts");
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -113,7 +114,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             })
             .collect(),
     };
-    write_json(args.json.as_deref(), &report)?;
+    write_json(json, &report)?;
     Ok(ExitCode::from(u8::from(!report.missed.is_empty())))
 }
 
