@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::shard::Shard;
-use super::{Capabilities, DriverError, Engine};
+use super::{Capabilities, ChainLog, DriverError, Engine};
 use crate::dma::Heap;
 use crate::quant::{WeightType, q8_0_row_bytes};
 use crate::target::{Activity, Target};
@@ -142,6 +142,21 @@ impl Accelerator {
                 s2mm_beats: a.s2mm_beats + b.s2mm_beats,
                 seconds: a.seconds.max(b.seconds),
             })
+    }
+
+    /// Keeps a log of all chains from now on, or ends it ([`Accelerator::take_log`]).
+    pub fn set_log(&mut self, on: bool) {
+        self.shards.iter_mut().for_each(|shard| shard.set_log(on));
+    }
+
+    /// The chains since the last call, those of engine 0 first; none while no log is kept.
+    pub fn take_log(&mut self) -> Vec<ChainLog> {
+        let shards = self.shards.iter_mut().enumerate();
+        let logs = shards.flat_map(|(engine, shard)| {
+            let chains = shard.take_log().into_iter();
+            chains.map(move |chain| ChainLog { engine, ..chain })
+        });
+        logs.collect()
     }
 
     /// Number of engines.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::DriverError;
+use super::log::{Counters, Moment, Sent};
 use super::ring::Ring;
 use crate::dma::Heap;
 use crate::quant::WeightType;
@@ -82,6 +83,8 @@ pub struct Engine {
     /// The last reset did not end: nothing may run before one has.
     stuck: bool,
     work: Work,
+    /// The chains since the last call of `take_log`, while they are asked for.
+    log: Option<Vec<Sent>>,
 }
 
 /// What an engine did since it was opened.
@@ -111,6 +114,7 @@ impl Engine {
             max_descriptor: longest / PART_ALIGN * PART_ALIGN,
             stuck: false,
             work: Work::default(),
+            log: None,
         };
         engine.reset()?;
         Ok(engine)
@@ -127,6 +131,31 @@ impl Engine {
     /// What was sent so far and how long it took.
     pub fn work(&self) -> Work {
         self.work
+    }
+
+    /// Keeps a log of the chains from now on, or ends it. It takes some register reads a chain.
+    pub(super) fn set_log(&mut self, on: bool) {
+        self.log = on.then(Vec::new);
+    }
+
+    /// The chains since the last call, while a log is kept.
+    pub(super) fn take_log(&mut self) -> Vec<Sent> {
+        self.log.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        Moment::now(self.activity())
+    }
+
+    fn counters(&mut self) -> Result<Counters, DriverError> {
+        Ok(Counters {
+            cycles: self.counter(kernel::CYCLES)?,
+            busy: self.counter(kernel::BUSY_CYCLES)?,
+            stall_in: self.counter(kernel::STALL_IN)?,
+            stall_out: self.counter(kernel::STALL_OUT)?,
+            beats_in: self.counter(kernel::BEATS_IN)?,
+            beats_out: self.counter(kernel::BEATS_OUT)?,
+        })
     }
 
     /// The data beats since the last call ([`Device::take_beats`]).
@@ -285,6 +314,10 @@ impl Engine {
             S2MM.0 + axi_dma::DMACR,
             run_bits(S2MM.0, chain.len() as u32),
         )?;
+        let before = match self.log {
+            Some(_) => Some((self.counters()?, self.moment())),
+            None => None,
+        };
         let start = Instant::now();
         self.ring_doorbell(S2MM.0, self.s2mm.tail())?;
         self.ring_doorbell(MM2S.0, self.mm2s.tail())?;
@@ -313,7 +346,18 @@ impl Engine {
         }
         self.work.chains += 1;
         self.work.kernel_time += start.elapsed();
-        self.retire()
+        let answered = self.moment();
+        self.retire()?;
+        if let Some((counters, doorbell)) = before {
+            let sent = Sent {
+                packets: chain.len(),
+                doorbell,
+                answered,
+                counters: self.counters()?.since(&counters),
+            };
+            self.log.get_or_insert_default().push(sent);
+        }
+        Ok(())
     }
 
     /// Writes `TAILDESC`, the high word first because the low one starts the channel.

@@ -5,11 +5,13 @@
 
 mod accelerator;
 mod engine;
+mod log;
 mod ring;
 mod shard;
 
 pub use accelerator::{Accelerator, Input, MatMul, Stats};
 pub use engine::{Answer, Capabilities, Engine, Packet, Part};
+pub use log::{ChainLog, Counters, JobLog};
 
 use crate::dma::DmaError;
 use crate::quant::WeightType;

@@ -1,7 +1,10 @@
 //! One engine's shard of matrix products: quantised activations, job headers, results.
 
+use std::time::{Duration, Instant};
+
 use super::engine::{MAX_CHAIN, Packet, Part};
-use super::{Answer, Capabilities, DriverError, Engine, Input, MatMul, Stats};
+use super::log::Log;
+use super::{Answer, Capabilities, ChainLog, DriverError, Engine, Input, JobLog, MatMul, Stats};
 use crate::dma::{Buffer, Heap};
 use crate::quant::{q8_0_row_bytes, quantize_q8_0};
 use crate::regs::job::{self, FOOTER_BYTES, Footer, HEADER_BYTES, Header, PART_ALIGN};
@@ -20,6 +23,7 @@ pub(super) struct Shard {
     answers: Buffer,
     next_tag: u32,
     stats: Stats,
+    log: Option<Log>,
 }
 
 /// A job in the chain that is being built.
@@ -34,11 +38,21 @@ struct Planned {
     rows: usize,
     first_col: usize,
     cols: usize,
+    /// What preparing it took.
+    prepare: Duration,
 }
 
 impl Planned {
     fn answer_len(&self) -> usize {
         self.rows * self.cols * 4 + FOOTER_BYTES
+    }
+
+    fn bytes(&self) -> u64 {
+        self.packet.parts.iter().map(|p| p.len as u64).sum()
+    }
+
+    fn weight_bytes(&self) -> u64 {
+        self.packet.parts.last().map_or(0, |p| p.len as u64)
     }
 }
 
@@ -78,7 +92,19 @@ impl Shard {
             engine,
             next_tag: 1,
             stats: Stats::default(),
+            log: None,
         })
+    }
+
+    /// Keeps a log of the chains from now on, or ends it.
+    pub fn set_log(&mut self, on: bool) {
+        self.engine.set_log(on);
+        self.log = on.then(|| Log::new(self.engine.moment()));
+    }
+
+    /// The chains since the last call, while a log is kept.
+    pub fn take_log(&mut self) -> Vec<ChainLog> {
+        self.log.as_mut().map(Log::take).unwrap_or_default()
     }
 
     /// Totals since the engine was taken over.
@@ -98,6 +124,9 @@ impl Shard {
         matmuls: &mut [MatMul<'_>],
     ) -> Result<(), DriverError> {
         let max_cols = self.engine.capabilities().max_cols;
+        if let Some(log) = &mut self.log {
+            log.begin(self.engine.moment());
+        }
         let mut chain = Chain::default();
         for (index, input) in inputs.iter().enumerate() {
             for first_col in (0..input.cols()).step_by(max_cols) {
@@ -147,6 +176,7 @@ impl Shard {
             {
                 self.flush(chain, matmuls)?;
             }
+            let begin = Instant::now();
 
             let start = weights + (first_row * row_bytes) as u64;
             let skip = start % self.engine.capabilities().bus_bytes as u64;
@@ -196,6 +226,7 @@ impl Shard {
                 rows,
                 first_col: tile.first_col,
                 cols,
+                prepare: begin.elapsed(),
             });
             chain.answer_bytes += padded(answer_len);
         }
@@ -241,13 +272,20 @@ impl Shard {
         self.headers.sync_for_device(0, jobs.len() * HEADER_BYTES)?;
         let packets: Vec<Packet> = jobs.iter().map(|j| j.packet.clone()).collect();
         let answers = self.engine.run(&packets)?;
-        let taken = jobs
-            .iter()
-            .zip(answers)
-            .try_for_each(|(job, answer)| self.take_answer(job, answer, &mut matmuls[job.matmul]));
+        let mut noted = Vec::new();
+        let taken = jobs.iter().zip(answers).try_for_each(|(job, answer)| {
+            let begin = Instant::now();
+            let footer = self.take_answer(job, answer, &mut matmuls[job.matmul])?;
+            if self.log.is_some() {
+                noted.push(note(job, footer, begin.elapsed()));
+            }
+            Ok(())
+        });
         if taken.is_err() {
             // A refused job leaves the kernel without activations; nothing of this run goes on.
             self.engine.recover();
+        } else if let Some(log) = &mut self.log {
+            log.add(self.engine.take_log(), noted, self.engine.moment());
         }
         taken
     }
@@ -257,7 +295,7 @@ impl Shard {
         job: &Planned,
         answer: Answer,
         matmul: &mut MatMul<'_>,
-    ) -> Result<(), DriverError> {
+    ) -> Result<Footer, DriverError> {
         let (tag, expected, found) = (job.tag, job.answer_len(), answer.len);
         let results_len = found.checked_sub(FOOTER_BYTES);
         let Some(results_len) = results_len.filter(|_| found <= expected) else {
@@ -299,8 +337,8 @@ impl Shard {
         }
         self.stats.jobs += 1;
         self.stats.nonfinite_jobs += u64::from(footer.status.is_nonfinite());
-        self.stats.bytes_streamed += job.packet.parts.iter().map(|p| p.len as u64).sum::<u64>();
-        self.stats.weight_bytes += job.packet.parts.last().map_or(0, |p| p.len as u64);
+        self.stats.bytes_streamed += job.bytes();
+        self.stats.weight_bytes += job.weight_bytes();
 
         // SAFETY: the buffer is the driver's own, and the chain that wrote it has ended.
         let results = unsafe { self.answers.slice(job.answer_at, results_len) }?;
@@ -312,7 +350,21 @@ impl Shard {
                 *y = f32::from_le_bytes(bytes.try_into().expect("chunks of 4 bytes"));
             }
         }
-        Ok(())
+        Ok(footer)
+    }
+}
+
+fn note(job: &Planned, footer: Footer, results: Duration) -> JobLog {
+    JobLog {
+        matmul: job.matmul,
+        rows: job.rows,
+        cols: job.cols,
+        bytes: job.bytes(),
+        weight_bytes: job.weight_bytes(),
+        answer_bytes: job.answer_len() as u64,
+        cycles: (footer.cycles > 0).then_some(footer.cycles),
+        prepare: job.prepare,
+        results,
     }
 }
 
