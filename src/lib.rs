@@ -4,7 +4,7 @@
 //! The way of the data: [`gguf`] (the file), [`dma`] (the buffers it is read into), [`driver`]
 //! (jobs and descriptors), [`target`] (what computes them). [`quant`] holds the block formats,
 //! [`regs`] what stands in registers, descriptors and packets. [`ggml`] is the backend that brings
-//! llama.cpp's matrix products here.
+//! llama.cpp's matrix products here, [`profile`] what they took.
 
 /// Whether llama.cpp, and with it a ggml, is linked in.
 pub const LINKS_LLAMA_CPP: bool = cfg!(feature = "llama");
@@ -18,6 +18,7 @@ pub mod gguf;
 #[cfg(feature = "llama")]
 pub mod llama;
 pub mod loader;
+pub mod profile;
 pub mod quant;
 pub mod regress;
 pub mod regs;

@@ -8,8 +8,12 @@ mod compare;
 mod coverage;
 #[cfg(feature = "rtl")]
 mod dut;
+#[cfg(feature = "llama")]
+mod generation;
 mod load;
 mod options;
+#[cfg(feature = "llama")]
+mod profile;
 mod regress;
 mod report;
 #[cfg(feature = "llama")]
@@ -38,6 +42,8 @@ struct Cli {
 enum Command {
     #[cfg(feature = "llama")]
     Run(run::Args),
+    #[cfg(feature = "llama")]
+    Profile(profile::Args),
     Regress(regress::Args),
     #[command(subcommand)]
     Vectors(vectors::Command),
@@ -83,6 +89,8 @@ pub fn main() -> ExitCode {
     let done = match cli.command {
         #[cfg(feature = "llama")]
         Command::Run(args) => run::run(args),
+        #[cfg(feature = "llama")]
+        Command::Profile(args) => profile::run(args),
         Command::Regress(args) => regress::run(args),
         Command::Vectors(command) => vectors::run(command),
         Command::Verify(args) => verify::run(args),

@@ -15,6 +15,7 @@ use super::ops::{Product, mul_mat, mul_mat_id};
 use super::profile::Visit;
 use super::{Shared, lock};
 use crate::driver::{Accelerator, Input, MatMul};
+use crate::profile::{Run, WeightId};
 use crate::quant::WeightType;
 
 /// Products that wait to go down together.
@@ -43,6 +44,10 @@ struct Job {
     rows: usize,
     input: usize,
     outputs: Vec<*mut f32>,
+    /// Index of its node among the chain's.
+    node: usize,
+    /// CPU address of the first row.
+    address: usize,
 }
 
 /// Computes the nodes of `graph` in an order that gives the same results as theirs.
@@ -53,6 +58,8 @@ struct Job {
 pub unsafe fn compute(shared: &Shared, graph: *mut Graph) -> Result<(), String> {
     let mut accelerator = lock(&shared.accelerator);
     let (start, before) = (Instant::now(), accelerator.stats());
+    let recording = lock(&shared.profiler).is_recording();
+    let mut runs = recording.then(Vec::new);
     let mut chain = Chain::default();
     let mut products = Products::default();
     // SAFETY: the graph is live; the table's pointers are ggml's functions.
@@ -68,7 +75,7 @@ pub unsafe fn compute(shared: &Shared, graph: *mut Graph) -> Result<(), String> 
             Some(Op::View) => {}
             Some(op @ (Op::MulMat | Op::MulMatId | Op::GetRows)) => {
                 if chain.must_precede(node) {
-                    chain.run(&mut accelerator)?;
+                    chain.run(&mut accelerator, &mut runs)?;
                 }
                 // SAFETY: see this function's contract.
                 match op {
@@ -89,12 +96,13 @@ pub unsafe fn compute(shared: &Shared, graph: *mut Graph) -> Result<(), String> 
             None => return Err(in_node(format!("operation {} is not ours", node.op))),
         }
     }
-    chain.run(&mut accelerator)?;
+    chain.run(&mut accelerator, &mut runs)?;
     lock(&shared.profiler).add(Visit {
         weights: products.weights,
         columns: products.columns,
         start,
         stats: [before, accelerator.stats()],
+        runs: runs.unwrap_or_default(),
     });
     Ok(())
 }
@@ -156,6 +164,8 @@ impl<'g> Chain<'g> {
                 rows,
                 input,
                 outputs: product.outputs,
+                node: self.nodes.len(),
+                address: product.weights,
             });
         }
         self.reads.extend(sources(node).map(Tensor::range));
@@ -173,8 +183,13 @@ impl<'g> Chain<'g> {
         })
     }
 
-    /// Runs what is waiting and leaves nothing.
-    fn run(&mut self, accelerator: &mut Accelerator) -> Result<(), String> {
+    /// Runs what is waiting and leaves nothing. What the driver noted goes to `runs`, if it is
+    /// wanted.
+    fn run(
+        &mut self,
+        accelerator: &mut Accelerator,
+        runs: &mut Option<Vec<Run>>,
+    ) -> Result<(), String> {
         let Chain {
             inputs,
             jobs,
@@ -206,12 +221,42 @@ impl<'g> Chain<'g> {
                 out: job.outputs.iter().map(|&y| column(y)).collect(),
             }
         };
+        let weights: Option<Vec<WeightId>> = runs
+            .is_some()
+            .then(|| jobs.iter().map(|job| job.id(nodes[job.node])).collect());
+        let start = Instant::now();
         let inputs: Vec<Input> = inputs.iter().map(input).collect();
         let mut matmuls: Vec<MatMul> = jobs.into_iter().map(matmul).collect();
         accelerator.run(&inputs, &mut matmuls).map_err(|e| {
             let names: Vec<String> = nodes.iter().map(|n| n.name()).collect();
             format!("nodes {}: {e}", names.join(", "))
-        })
+        })?;
+        if let Some((runs, weights)) = runs.as_mut().zip(weights) {
+            runs.push(Run {
+                weights,
+                chains: accelerator.take_log(),
+                wall: start.elapsed(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Job {
+    /// What the job of `node` computes with.
+    fn id(&self, node: &Tensor) -> WeightId {
+        let weights = node.source(0).ok();
+        let matrices = weights.map_or(1, |w| w.ne[2]);
+        let matrix = weights.map(|w| (self.address - w.data as usize) / w.nb[2].max(1));
+        WeightId {
+            tensor: crate::profile::Tensor {
+                name: weights.map_or_else(String::new, Tensor::name),
+                r#type: self.ty.to_string(),
+                k: self.k,
+                rows: self.rows,
+            },
+            expert: matrix.filter(|_| matrices > 1),
+        }
     }
 }
 

@@ -26,6 +26,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::dma::Heap;
 use crate::driver::{Accelerator, Capabilities, Stats};
+use crate::profile::Profile as Recording;
 use crate::quant::WeightType;
 use crate::target::Activity;
 
@@ -165,6 +166,32 @@ impl Registration {
     /// Why the last call of ggml failed; taken once.
     pub fn take_error(self) -> Option<String> {
         lock(&self.0.last_error).take()
+    }
+
+    /// Records what each job takes from now on ([`Registration::take_recording`]).
+    pub fn record(self) {
+        lock(&self.0.accelerator).set_log(true);
+        lock(&self.0.profiler).record();
+    }
+
+    /// Ends the recording, and gives it if one was made. `target` and `model` name what ran, and
+    /// a cycle, where there is one, is counted as one at `clock_mhz`.
+    pub fn take_recording(self, target: &str, model: &str, clock_mhz: f64) -> Option<Recording> {
+        let mut accelerator = lock(&self.0.accelerator);
+        accelerator.set_log(false);
+        let recorder = lock(&self.0.profiler).take_recording()?;
+        Some(recorder.finish(Recording {
+            weightstream_profile: crate::profile::VERSION,
+            target: target.into(),
+            model: model.into(),
+            engines: accelerator.engines(),
+            bus_bytes: self.0.capabilities.bus_bytes,
+            blocks_per_cycle: self.0.capabilities.blocks_per_cycle,
+            clock_mhz: Some(clock_mhz),
+            simulator_seconds: accelerator.activity().map(|a| a.seconds),
+            tensors: Vec::new(),
+            steps: Vec::new(),
+        }))
     }
 
     /// Where the time went so far.

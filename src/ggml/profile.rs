@@ -9,6 +9,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 
 use crate::driver::Stats;
+use crate::profile::{Recorder, Run};
 
 /// Where the time of a model's steps went, since the backend was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +45,8 @@ pub struct Visit {
     pub start: Instant,
     /// The accelerator's totals before and after.
     pub stats: [Stats; 2],
+    /// What the driver noted, while a recording is made.
+    pub runs: Vec<Run>,
 }
 
 /// Adds up what the graphs took.
@@ -54,9 +57,25 @@ pub struct Profiler {
     columns: usize,
     seen: HashSet<usize>,
     last_end: Option<Instant>,
+    recorder: Option<Recorder>,
 }
 
 impl Profiler {
+    /// Keeps all there is to know of each job from now on.
+    pub fn record(&mut self) {
+        self.recorder = Some(Recorder::default());
+    }
+
+    pub fn is_recording(&self) -> bool {
+        self.recorder.is_some()
+    }
+
+    /// Ends the recording, if one is made.
+    pub fn take_recording(&mut self) -> Option<Recorder> {
+        self.end_step();
+        self.recorder.take()
+    }
+
     /// Takes in a graph that has just been computed.
     pub fn add(&mut self, visit: Visit) {
         if visit.weights.is_empty() {
@@ -77,12 +96,19 @@ impl Profiler {
         step.chains += after.chains - before.chains;
         step.kernel += kernel;
         step.driver += (end - visit.start).saturating_sub(kernel);
-        step.elsewhere += self.last_end.map_or(Duration::ZERO, between);
+        let elsewhere = self.last_end.map_or(Duration::ZERO, between);
+        step.elsewhere += elsewhere;
         self.last_end = Some(end);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.graph(elsewhere, end - visit.start, visit.runs);
+        }
     }
 
     fn end_step(&mut self) {
         self.profile = self.profile();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.end_step(self.columns);
+        }
         self.step = Steps::default();
         self.columns = 0;
         self.seen.clear();
@@ -164,6 +190,7 @@ mod tests {
             columns,
             start: Instant::now(),
             stats: [Stats::default(), after],
+            runs: Vec::new(),
         }
     }
 
