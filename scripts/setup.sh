@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Installs what the build and the tests need on Debian 12, beside cargo. Does nothing where it is
-# all there. Called by demo.sh and test.sh.
+# Installs what the build and the tests need on Debian 12, beside cargo, and the packages that are
+# named as arguments. Does nothing where it is all there. Called by demo.sh and test.sh.
 set -euo pipefail
 
 packages=(
   g++ cmake libclang-dev # llama.cpp and its bindings
   verilator perl make zlib1g-dev lcov # the RTL as C++, its coverage
   python3-pip python3-venv # golden vectors' generator, test models
+  "$@"
 )
 missing=()
 for package in "${packages[@]}"; do

@@ -36,7 +36,8 @@ conformance() {
   with_python plugin/tests/requirements.txt python -m pytest -q plugin/tests
 }
 
-step "set-up" scripts/setup.sh
+# Chromium shows the reports of profile.
+step "set-up" scripts/setup.sh chromium
 step "format" cargo fmt --all --check
 step "RTL lint" lint_rtl
 # The default configuration for both families, one a core.
@@ -49,6 +50,7 @@ step "tests" cargo test --release --locked --workspace --exclude weightstream-gg
 step "libweightstream.so" conformance
 step "golden vectors on every target, cycles" \
   target/release/weightstream regress --strict --cycles vectors/cycles.json
+step "reports of profile" with_python tests/profile/requirements.txt python -m pytest -q tests/profile
 step "random jobs, RTL against model" target/release/weightstream verify -t rtl --cases 500 --strict
 step "coverage of the RTL" env PROPTEST_RNG_SEED=1 target/release/weightstream coverage -- \
   cargo test --release --locked --workspace --exclude weightstream-ggml --all-features --test robust --test registers

@@ -10,25 +10,25 @@ use super::timeline::{self, PlacedChain, PlacedGraph, PlacedStep, Span};
 use super::{Job, Profile, attribute};
 
 #[derive(Clone, PartialEq, Message)]
-struct Trace {
+pub(super) struct Trace {
     #[prost(message, repeated, tag = "1")]
-    packet: Vec<TracePacket>,
+    pub packet: Vec<TracePacket>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct TracePacket {
+pub(super) struct TracePacket {
     #[prost(uint64, optional, tag = "8")]
-    timestamp: Option<u64>,
+    pub timestamp: Option<u64>,
     #[prost(uint32, tag = "10")]
     trusted_packet_sequence_id: u32,
     #[prost(message, optional, tag = "11")]
-    track_event: Option<TrackEvent>,
+    pub track_event: Option<TrackEvent>,
     #[prost(message, optional, tag = "60")]
     track_descriptor: Option<TrackDescriptor>,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct TrackDescriptor {
+pub(super) struct TrackDescriptor {
     #[prost(uint64, tag = "1")]
     uuid: u64,
     #[prost(string, optional, tag = "2")]
@@ -48,7 +48,7 @@ struct TrackDescriptor {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ProcessDescriptor {
+pub(super) struct ProcessDescriptor {
     #[prost(int32, tag = "1")]
     pid: i32,
     #[prost(string, tag = "6")]
@@ -56,7 +56,7 @@ struct ProcessDescriptor {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct ThreadDescriptor {
+pub(super) struct ThreadDescriptor {
     #[prost(int32, tag = "1")]
     pid: i32,
     #[prost(int64, tag = "2")]
@@ -66,19 +66,19 @@ struct ThreadDescriptor {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct CounterDescriptor {
+pub(super) struct CounterDescriptor {
     #[prost(string, tag = "6")]
     unit_name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct TrackEvent {
+pub(super) struct TrackEvent {
     #[prost(message, repeated, tag = "4")]
     debug_annotations: Vec<DebugAnnotation>,
     #[prost(int32, tag = "9")]
-    r#type: i32,
+    pub r#type: i32,
     #[prost(uint64, tag = "11")]
-    track_uuid: u64,
+    pub track_uuid: u64,
     #[prost(string, optional, tag = "23")]
     name: Option<String>,
     #[prost(double, optional, tag = "44")]
@@ -86,7 +86,7 @@ struct TrackEvent {
 }
 
 #[derive(Clone, PartialEq, Message)]
-struct DebugAnnotation {
+pub(super) struct DebugAnnotation {
     #[prost(string, tag = "10")]
     name: String,
     #[prost(double, optional, tag = "5")]
@@ -96,8 +96,8 @@ struct DebugAnnotation {
 }
 
 /// `TrackEvent.Type`.
-const SLICE_BEGIN: i32 = 1;
-const SLICE_END: i32 = 2;
+pub(super) const SLICE_BEGIN: i32 = 1;
+pub(super) const SLICE_END: i32 = 2;
 const COUNTER: i32 = 4;
 /// `TrackDescriptor.ChildTracksOrdering`: as `sibling_order_rank` says.
 const EXPLICIT: i32 = 3;
