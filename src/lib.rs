@@ -18,10 +18,12 @@ pub mod gguf;
 #[cfg(feature = "llama")]
 pub mod llama;
 pub mod loader;
+pub mod memory;
 pub mod profile;
 pub mod quant;
 pub mod regress;
 pub mod regs;
 pub mod target;
+pub mod timing;
 pub mod vectors;
 pub mod verify;
