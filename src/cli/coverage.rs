@@ -129,6 +129,7 @@ fn build(args: &Args) -> anyhow::Result<PathBuf> {
         output: &output,
         build_dir: &args.out.join("build"),
         coverage: true,
+        quick: false,
         jobs: thread::available_parallelism().map_or(1, |n| n.get()),
     };
     dut.build(|text| eprint!("{text}"))

@@ -91,6 +91,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         output: &output,
         build_dir: &build_dir,
         coverage: args.coverage,
+        quick: false,
         jobs: args.jobs.unwrap_or_else(cores).get(),
     };
     dut.build(|text| eprint!("{text}"))

@@ -56,10 +56,11 @@ fn makefile(dut: &Dut, toolchain: &Toolchain, folder: &Folder) -> Result<String,
         "CXX ?= c++\n\
          FLAGS = -std=c++17 -w -fPIC -fvisibility=hidden -pthread {defines} \
          -Imodel -Iharness -I{include} -I{include}/vltstd -include harness/hooks.h\n\
-         FAST = -O3\n\
+         FAST = {fast}\n\
          SLOW = -O0\n",
         defines = defines.join(" "),
         include = include.display(),
+        fast = if dut.quick { "-O1" } else { "-O3" },
     );
     folder.write(Path::new("flags.mk"), flags.as_bytes())?;
 
