@@ -103,15 +103,16 @@ pub struct Rig {
     pub arena: Arena,
 }
 
-/// The configuration whose place an object takes that the environment names.
-const REPLACED: &str = "w128b1";
+/// The configurations whose place an object takes that the environment names: the accelerator, or
+/// the DMA engine with a loop, by which tests are run on it.
+const REPLACED: [&str; 2] = ["w128b1", "loop128"];
 /// Names the object: `weightstream coverage` and `mutate` set it.
 const OBJECT: &str = "WEIGHTSTREAM_SIM_DUT";
 
 /// The configurations to test: those of the build, or the one whose place is taken.
 pub fn configs() -> Vec<String> {
     match env::var_os(OBJECT) {
-        Some(_) => vec![REPLACED.into()],
+        Some(_) => vec![REPLACED[0].into()],
         None => weightstream_sim::configs(),
     }
 }
@@ -119,7 +120,7 @@ pub fn configs() -> Vec<String> {
 impl Rig {
     pub fn new(config: &str, length: usize, options: &SimOptions) -> Rig {
         let arena = Arena::new(length);
-        let object = env::var_os(OBJECT).filter(|_| config == REPLACED);
+        let object = env::var_os(OBJECT).filter(|_| REPLACED.contains(&config));
         // SAFETY: `arena` outlives `sim`, and is only accessed between calls.
         let sim = unsafe {
             match object {
