@@ -19,6 +19,8 @@ pub mod gguf;
 pub mod llama;
 pub mod loader;
 pub mod memory;
+#[cfg(feature = "rtl")]
+pub mod mutation;
 pub mod profile;
 pub mod quant;
 pub mod regress;

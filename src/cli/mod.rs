@@ -11,6 +11,8 @@ mod dut;
 #[cfg(feature = "llama")]
 mod generation;
 mod load;
+#[cfg(feature = "rtl")]
+mod mutate;
 mod options;
 #[cfg(feature = "llama")]
 mod profile;
@@ -54,6 +56,8 @@ enum Command {
     Dut(dut::Command),
     #[cfg(feature = "rtl")]
     Coverage(coverage::Args),
+    #[cfg(feature = "rtl")]
+    Mutate(mutate::Args),
     Load(load::Args),
     /// List the targets of this build.
     Targets,
@@ -99,6 +103,8 @@ pub fn main() -> ExitCode {
         Command::Dut(command) => dut::run(command),
         #[cfg(feature = "rtl")]
         Command::Coverage(args) => coverage::run(args),
+        #[cfg(feature = "rtl")]
+        Command::Mutate(args) => mutate::run(args),
         Command::Load(args) => load::run(args),
         Command::Targets => {
             TargetSpec::built()
