@@ -9,7 +9,7 @@ mod direct;
 mod reader;
 mod ring;
 
-pub use reader::Reads;
+pub use reader::{Done, Reader, Reads};
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,7 +23,6 @@ use sha2::{Digest, Sha256};
 use crate::dma::{Buffer, DmaError, Heap};
 use crate::gguf::{Gguf, GgufError, TensorInfo};
 use crate::quant::WeightType;
-use reader::{Done, Reader};
 
 /// A tensor whose bytes are in DMA memory.
 pub struct Loaded {
@@ -121,7 +120,7 @@ pub fn load(
 
 /// Reads the tensors number `indices` and passes each one on when it is there.
 fn read_all(
-    gguf: &Gguf,
+    gguf: &Arc<Gguf>,
     heap: &Heap,
     indices: &[usize],
     complete: &mpsc::Sender<(usize, Loaded)>,
@@ -142,7 +141,7 @@ fn read_all(
     // In a cell, for the reader's reports come while it is given new work. Dropped after the reader,
     // which waits for what is under way.
     let pending: RefCell<HashMap<usize, Pending>> = RefCell::default();
-    let mut reader = Reader::new(gguf);
+    let mut reader = Reader::new(gguf.clone());
     let mut done = |done: Done| {
         progress(done.bytes);
         let mut pending = pending.borrow_mut();
@@ -186,7 +185,8 @@ fn read_all(
         // `pending` until it is read.
         unsafe { reader.start(index, to, &mut done) }?;
     }
-    reader.finish(&mut done)
+    reader.wait_all(&mut done)?;
+    Ok(reader.reads().clone())
 }
 
 impl Loaded {

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use rustix::fs::{Advice, fadvise};
 
@@ -30,8 +31,8 @@ pub struct Reads {
 }
 
 /// Reads the tensors of one model.
-pub struct Reader<'a> {
-    gguf: &'a Gguf,
+pub struct Reader {
+    gguf: Arc<Gguf>,
     /// None where no file is read directly. Dropped, and with it waited for, before the rest.
     ring: Option<Ring>,
     /// One for each of the model's files; none for those that cannot be read directly.
@@ -55,6 +56,9 @@ struct Piece {
     read: u64,
 }
 
+// SAFETY: the memory is named and not shared; who may use it says `Reader::start`.
+unsafe impl Send for Piece {}
+
 /// A part of a tensor that is there.
 pub struct Done {
     /// Index of the tensor in the model.
@@ -63,8 +67,8 @@ pub struct Done {
     pub bytes: u64,
 }
 
-impl<'a> Reader<'a> {
-    pub fn new(gguf: &'a Gguf) -> Reader<'a> {
+impl Reader {
+    pub fn new(gguf: Arc<Gguf>) -> Reader {
         let mut reads = Reads::default();
         let mut note = |why| {
             reads.why_plain.get_or_insert(why);
@@ -122,16 +126,26 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// The model.
+    pub fn gguf(&self) -> &Gguf {
+        &self.gguf
+    }
+
     /// Waits until all that was started is read.
     ///
     /// # Errors
     /// As [`Reader::start`].
-    pub fn finish<E: From<GgufError>>(
-        mut self,
+    pub fn wait_all<E: From<GgufError>>(
+        &mut self,
         done: &mut impl FnMut(Done) -> Result<(), E>,
-    ) -> Result<Reads, E> {
+    ) -> Result<(), E> {
         while self.wait(done)? {}
-        Ok(self.reads)
+        Ok(())
+    }
+
+    /// How what was read so far was read.
+    pub fn reads(&self) -> &Reads {
+        &self.reads
     }
 
     /// Waits for a read; false if none is under way.

@@ -1,10 +1,15 @@
+#[path = "../../tests/common/page_cache.rs"]
+mod page_cache;
+
 use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::Path;
 
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use rustix::fs::{Advice, MemfdFlags, fadvise, memfd_create};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use page_cache::{cached, forget};
 
 use super::direct::DirectFile;
 use super::*;
@@ -50,9 +55,7 @@ fn memory_file(bytes: &[u8]) -> Arc<Gguf> {
 
 fn disk_file(path: &Path, bytes: &[u8]) -> Arc<Gguf> {
     std::fs::write(path, bytes).unwrap();
-    let file = File::open(path).unwrap();
-    file.sync_all().unwrap();
-    fadvise(&file, 0, None, Advice::DontNeed).unwrap();
+    forget(path);
     Arc::new(Gguf::open(path).unwrap())
 }
 
@@ -79,24 +82,6 @@ fn load_and_compare(gguf: &Arc<Gguf>, file: &[u8]) -> Load {
     assert_eq!(load.bytes(), load.reads.direct + load.reads.plain);
     load.verify(|_| {}).unwrap();
     load
-}
-
-/// Bytes of the file that the page cache holds.
-fn cached(path: &Path) -> usize {
-    let map = memmap2::MmapOptions::new()
-        .map_raw_read_only(&File::open(path).unwrap())
-        .unwrap();
-    let mut pages = vec![0u8; map.len().div_ceil(4096)];
-    // SAFETY: asks about a mapping that is there, with an answer's room for each of its pages.
-    let done = unsafe {
-        libc::mincore(
-            map.as_ptr().cast_mut().cast(),
-            map.len(),
-            pages.as_mut_ptr(),
-        )
-    };
-    assert_eq!(done, 0);
-    pages.iter().filter(|p| **p & 1 != 0).count() * 4096
 }
 
 /// Runs `body` where the kernel answers io_uring_setup(2) with `errno`.
