@@ -3,16 +3,24 @@
 #![cfg(feature = "llama")]
 
 mod ggml_support;
+#[path = "common/page_cache.rs"]
+mod page_cache;
 
-use std::path::Path;
-use std::sync::OnceLock;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use ggml_support::{nmse, strict};
+use rustix::fs::{MemfdFlags, memfd_create};
 use weightstream::driver::Accelerator;
 use weightstream::ggml::Registration;
+use weightstream::gguf::Gguf;
 use weightstream::llama::{
     Context, ContextOptions, LlamaError, Model, Outputs, Sampler, TextStream, Token, register,
 };
+use weightstream::loader;
 use weightstream::target::{TargetSpec, open};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/models/weightstream-tiny.gguf");
@@ -55,6 +63,122 @@ fn loading_tells_its_progress_and_leaves_nothing_to_the_cpu() {
     Model::load(Path::new(FILE), Some(backend()), |done| seen.push(done)).unwrap();
     assert!(seen.is_sorted() && seen.last() == Some(&1.0), "{seen:?}");
     assert!(backend().left_to_cpu().is_empty());
+}
+
+/// Writes the model `whole` as two files, all its tensors in the first, whose path it returns.
+fn in_two_parts(dir: &Path, whole: &[u8]) -> PathBuf {
+    fn pair(key: &str, ty: u32, value: &[u8]) -> Vec<u8> {
+        let len = (key.len() as u64).to_le_bytes();
+        [&len, key.as_bytes(), &ty.to_le_bytes(), value].concat()
+    }
+    let (uint8, uint16, int32) = (0, 2, 5);
+    let word = |at: usize| u64::from_le_bytes(whole[at..at + 8].try_into().unwrap());
+    let (tensors, pairs) = (word(8), word(16));
+    let split = |no: u16| {
+        let tensors = tensors as i32;
+        let pairs = [
+            pair("split.no", uint16, &no.to_le_bytes()),
+            pair("split.count", uint16, &2u16.to_le_bytes()),
+            pair("split.tensors.count", int32, &tensors.to_le_bytes()),
+            // What comes after stays as far from a multiple of the data's alignment.
+            pair("-", uint8, &[0]),
+        ];
+        pairs.concat()
+    };
+    assert_eq!(split(0).len() % 32, 0);
+    let header = |tensors: u64, pairs: u64| {
+        [&whole[..8], &tensors.to_le_bytes(), &pairs.to_le_bytes()].concat()
+    };
+    let first = [header(tensors, pairs + 4), split(0), whole[24..].to_vec()].concat();
+    let mut second = [header(0, 4), split(1)].concat();
+    second.resize(second.len().next_multiple_of(32), 0);
+    let path = |n| dir.join(format!("model-0000{n}-of-00002.gguf"));
+    fs::write(path(1), first).unwrap();
+    fs::write(path(2), second).unwrap();
+    path(1)
+}
+
+/// Which way the bytes of a model's weights came into DMA memory does not show in its logits.
+#[test]
+fn weights_are_read_straight_into_dma_memory_or_plainly_with_a_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = fs::read(FILE).unwrap();
+    let path = dir.path().join("model.gguf");
+    fs::write(&path, &whole).unwrap();
+    page_cache::forget(&path);
+    let mut memory = File::from(memfd_create("model", MemfdFlags::CLOEXEC).unwrap());
+    memory.write_all(&whole).unwrap();
+    let in_memory = format!("/proc/self/fd/{}", memory.as_raw_fd());
+    let parts = in_two_parts(dir.path(), &whole);
+
+    let load = |path: &Path| {
+        let model = Model::load(path, Some(backend()), |_| {}).unwrap();
+        let tokens = model.tokenise(TEXT).unwrap();
+        let logits = logits(&mut context(&model, 128, 128, Outputs::Last), &tokens);
+        (model.reads().clone(), logits)
+    };
+    let gguf = Gguf::open(&path).unwrap();
+    let bytes: u64 = gguf.tensors().iter().map(|t| t.bytes).sum();
+    let types = backend().capabilities().types;
+    // It has an output matrix of its own: the embeddings are looked up, on the CPU.
+    let weights = loader::streamable(&gguf, types).filter(|t| t.name != "token_embd.weight");
+    let weights: u64 = weights.map(|t| t.bytes).sum();
+    let by_loader = loader::load(Arc::new(gguf), backend().heap(), types, false, |_| {});
+    let by_loader = by_loader.unwrap().reads;
+
+    let (reads, direct) = load(&path);
+    assert_eq!(reads.direct + reads.plain, bytes);
+    if by_loader.plain == 0 {
+        assert_eq!(reads.direct, weights, "{reads:?}");
+        assert_eq!(
+            reads.why_plain.as_deref(),
+            Some("these tensors are for the CPU")
+        );
+        // The header is read with what the kernel reads ahead of it.
+        assert!(
+            page_cache::cached(&path) < whole.len() / 4,
+            "{}",
+            page_cache::cached(&path)
+        );
+    } else {
+        assert_eq!(reads.why_plain, by_loader.why_plain);
+    }
+    for (path, why) in [
+        (Path::new(&in_memory), "the file is in memory (tmpfs)"),
+        (&parts, "llama.cpp reads a model in several files by itself"),
+    ] {
+        let (reads, plain) = load(path);
+        assert_eq!(
+            (reads.direct, reads.plain),
+            (0, bytes),
+            "{}",
+            path.display()
+        );
+        assert_eq!(reads.why_plain.as_deref(), Some(why));
+        assert!(plain == direct, "{}: the logits differ", path.display());
+    }
+}
+
+#[test]
+fn a_file_cut_short_while_it_is_loaded_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("model.gguf");
+    // Of the data, nothing; and all but the last byte, which is missed when all reads are under way.
+    let size = fs::metadata(FILE).unwrap().len();
+    let data = Gguf::open(FILE).unwrap().tensors()[0].file_offset;
+    for left in [data, size - 1] {
+        fs::copy(FILE, &path).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        let error = Model::load(&path, Some(backend()), |_| file.set_len(left).unwrap());
+        let error = error.err().unwrap();
+        assert!(matches!(error, LlamaError::Gguf(_)), "{error}");
+        let error = error.to_string();
+        assert!(
+            error.contains("the file is cut short: data of tensor "),
+            "{error}"
+        );
+        assert!(error.contains(&format!("the file has {left}")), "{error}");
+    }
 }
 
 #[test]

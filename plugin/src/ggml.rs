@@ -70,6 +70,7 @@ impl Ggml {
                 version: function!("ggml_version"),
                 op_name: function!("ggml_op_name"),
                 get_type_traits: function!("ggml_get_type_traits"),
+                nbytes: function!("ggml_nbytes"),
                 graph_n_nodes: function!("ggml_graph_n_nodes"),
                 graph_node: function!("ggml_graph_node"),
                 buffer_init: function!("ggml_backend_buffer_init"),

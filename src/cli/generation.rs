@@ -15,6 +15,7 @@ use weightstream::ggml::Registration;
 use weightstream::llama::{
     Context, ContextOptions, Model, Outputs, Sampler, TextStream, Token, register,
 };
+use weightstream::loader::Reads;
 use weightstream::target::{Activity, TargetSpec};
 
 use super::options::SimulationArgs;
@@ -153,6 +154,7 @@ impl GenerationArgs {
         Ok(Generation {
             backend,
             load_time,
+            reads: model.reads().clone(),
             n_vocab: model.n_vocab(),
             tokens,
             logits,
@@ -218,6 +220,8 @@ impl ModelFile {
 pub struct Generation {
     pub backend: Registration,
     pub load_time: Duration,
+    /// How the model's tensors got into memory.
+    pub reads: Reads,
     pub n_vocab: usize,
     pub tokens: Vec<Token>,
     /// Of each token, if they are kept.

@@ -83,6 +83,12 @@ fn write_logits(file: OutputFile, generation: &Generation) -> anyhow::Result<()>
 struct Report {
     target: String,
     load_seconds: f64,
+    /// Bytes read past the page cache, by O_DIRECT and io_uring.
+    bytes_read_directly: u64,
+    /// Bytes read otherwise.
+    bytes_read_plainly: u64,
+    /// Why the first of the latter were not read directly.
+    why_plainly: Option<String>,
     prompt: Phase,
     decode: Phase,
     /// DMA memory in use: weights, ggml's computations, the driver's own buffers.
@@ -111,6 +117,9 @@ impl Report {
         Report {
             target: target.to_string(),
             load_seconds: generation.load_time.as_secs_f64(),
+            bytes_read_directly: generation.reads.direct,
+            bytes_read_plainly: generation.reads.plain,
+            why_plainly: generation.reads.why_plain.clone(),
             prompt: generation.prefill,
             decode: generation.decode,
             dma_bytes: heap.total() - heap.free(),
@@ -141,6 +150,18 @@ impl Report {
             megabytes(self.dma_bytes),
             self.load_seconds
         );
+        if self.bytes_read_directly > 0 {
+            eprintln!(
+                "{} read with O_DIRECT through io_uring",
+                megabytes(self.bytes_read_directly)
+            );
+        }
+        if let Some(why) = &self.why_plainly {
+            eprintln!(
+                "{} read plainly, for {why}",
+                megabytes(self.bytes_read_plainly)
+            );
+        }
         let mut left: BTreeMap<(&str, &str), (usize, u64)> = BTreeMap::new();
         for weight in &self.weights_left_to_cpu {
             let (count, bytes) = left.entry((&weight.r#type, &weight.reason)).or_default();

@@ -16,6 +16,7 @@ pub struct Api {
     pub version: unsafe extern "C" fn() -> *const c_char,
     pub op_name: unsafe extern "C" fn(u32) -> *const c_char,
     pub get_type_traits: unsafe extern "C" fn(u32) -> *const TypeTraits,
+    pub nbytes: unsafe extern "C" fn(*const Tensor) -> usize,
     pub graph_n_nodes: unsafe extern "C" fn(*mut Graph) -> c_int,
     pub graph_node: unsafe extern "C" fn(*mut Graph, c_int) -> *mut Tensor,
     /// `ggml_backend_buffer_init`

@@ -7,16 +7,16 @@
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::collections::BTreeMap;
-use std::ffi::{c_char, c_void};
+use std::ffi::{c_char, c_int, c_void};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
 use super::abi::{
     BUFFER_USAGE_WEIGHTS, Buffer, BufferInterface, BufferType, BufferTypeFunctions,
-    BufferTypeLayout, Tensor,
+    BufferTypeLayout, STATUS_FAILED, STATUS_SUCCESS, Tensor,
 };
-use super::{Shared, guard, report};
+use super::{Shared, guard, lock, report};
 use crate::dma;
 
 /// Tensors start on multiples of this many bytes: a bus word of the widest bus, and then some.
@@ -136,6 +136,7 @@ pub fn functions<L: BufferTypeLayout>() -> BufferTypeFunctions {
         get_name: get_name::<L>,
         alloc_buffer: alloc_buffer::<L>,
         get_alignment,
+        get_alloc_size: get_alloc_size::<L>,
         is_host,
     }
 }
@@ -152,6 +153,20 @@ unsafe extern "C" fn get_name<L: BufferTypeLayout>(buft: *mut BufferType) -> *co
 
 unsafe extern "C" fn get_alignment(_: *mut BufferType) -> usize {
     ALIGNMENT
+}
+
+/// What a tensor takes in a buffer: more than its bytes while a file is loaded.
+unsafe extern "C" fn get_alloc_size<L: BufferTypeLayout>(
+    buft: *mut BufferType,
+    tensor: *const Tensor,
+) -> usize {
+    let shared = unsafe { shared::<L>(buft) };
+    // SAFETY: ggml passes a live tensor.
+    let (tensor, bytes) = unsafe { (&*tensor, (shared.api().nbytes)(tensor)) };
+    guard("get_alloc_size", bytes, || match &*lock(&shared.file) {
+        Some(file) => file.footprint(&tensor.name(), bytes),
+        None => bytes,
+    })
 }
 
 /// The memory is the CPU's as well and tensors have ggml's layout, so ggml may use it in place.
@@ -179,9 +194,9 @@ unsafe extern "C" fn alloc_buffer<L: BufferTypeLayout>(
             synced: Mutex::default(),
         });
         let interface = BufferInterface {
-            free_buffer: Some(free_buffer),
+            free_buffer: Some(free_buffer::<L>),
             get_base: Some(get_base),
-            init_tensor: None,
+            init_tensor: Some(init_tensor::<L>),
             memset_tensor: Some(memset_tensor),
             set_tensor: Some(set_tensor),
             get_tensor: Some(get_tensor),
@@ -204,7 +219,11 @@ fn memory(shared: &Shared, size: usize) -> Option<Memory> {
         return ordinary();
     }
     shared.end_load();
-    match shared.heap().alloc(size) {
+    let buffer = match &*lock(&shared.file) {
+        Some(_) => shared.heap().alloc_for_file(0, size),
+        None => shared.heap().alloc(size),
+    };
+    match buffer {
         Ok(buffer) => Some(Memory::Dma(buffer)),
         Err(e) => {
             log::info!("a buffer of ggml's in ordinary memory: {e}");
@@ -218,8 +237,14 @@ unsafe fn context<'a>(buffer: *mut Buffer) -> &'a DmaBuffer {
     unsafe { &*(*buffer).context.cast::<DmaBuffer>() }
 }
 
-unsafe extern "C" fn free_buffer(buffer: *mut Buffer) {
+unsafe extern "C" fn free_buffer<L: BufferTypeLayout>(buffer: *mut Buffer) {
     guard("free_buffer", (), || {
+        // SAFETY: a live buffer of our type.
+        let shared = unsafe { shared::<L>((*buffer).buft) };
+        if let Some(file) = &mut *lock(&shared.file) {
+            // The system may be reading into it.
+            file.wait();
+        }
         // SAFETY: made by `Box::into_raw` in `alloc_buffer`, and freed once.
         drop(unsafe { Box::from_raw((*buffer).context.cast::<DmaBuffer>()) });
     });
@@ -228,6 +253,26 @@ unsafe extern "C" fn free_buffer(buffer: *mut Buffer) {
 unsafe extern "C" fn get_base(buffer: *mut Buffer) -> *mut c_void {
     // SAFETY: see `context`.
     unsafe { context(buffer) }.start().as_ptr().cast()
+}
+
+/// While a file is loaded, moves a weight within what `get_alloc_size` gave it.
+unsafe extern "C" fn init_tensor<L: BufferTypeLayout>(
+    buffer: *mut Buffer,
+    tensor: *mut Tensor,
+) -> c_int {
+    guard("init_tensor", STATUS_FAILED, || {
+        // SAFETY: ggml passes a live buffer of our type, and a tensor whose place in it it has set.
+        let (shared, tensor) = unsafe { (shared::<L>((*buffer).buft), &mut *tensor) };
+        // SAFETY: as above.
+        let bytes = unsafe { (shared.api().nbytes)(tensor) };
+        let data = NonNull::new(tensor.data.cast::<u8>()).filter(|_| tensor.view_src.is_null());
+        if let (Some(file), Some(data)) = (&mut *lock(&shared.file), data) {
+            // SAFETY: ggml gives tensors what `get_alloc_size` says; `free_buffer` waits.
+            let placed = unsafe { file.place(&tensor.name(), bytes, data) };
+            tensor.data = placed.as_ptr().cast();
+        }
+        STATUS_SUCCESS
+    })
 }
 
 /// Where `len` bytes at `offset` of `tensor` lie, noted as written by the CPU.

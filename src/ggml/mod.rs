@@ -6,14 +6,16 @@
 //! else stays on the CPU, in the same memory.
 //!
 //! Modules: [`abi`] (what ggml passes), [`api`] (what is called of ggml), `device` and `buffer` (the
-//! interfaces that ggml calls), `placement` (which weights go to DMA memory), `ops` (what a node
-//! asks), `chain` (nodes to jobs), `profile` (where the time goes).
+//! interfaces that ggml calls), `placement` (which weights go to DMA memory), `file` (how a file's
+//! bytes get there), `ops` (what a node asks), `chain` (nodes to jobs), `profile` (where the time
+//! goes).
 
 pub mod abi;
 pub mod api;
 mod buffer;
 mod chain;
 mod device;
+mod file;
 mod ops;
 mod placement;
 mod profile;
@@ -22,14 +24,17 @@ use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_void};
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::dma::Heap;
 use crate::driver::{Accelerator, Capabilities, Stats};
+use crate::gguf::{Gguf, GgufError};
+use crate::loader::Reads;
 use crate::profile::Profile as Recording;
 use crate::quant::WeightType;
 use crate::target::Activity;
 
+use file::ModelFile;
 use placement::Placement;
 use profile::Profiler;
 
@@ -53,6 +58,7 @@ pub struct Shared {
     accelerator: Mutex<Accelerator>,
     gather: AtomicBool,
     placement: Mutex<Placement>,
+    file: Mutex<Option<ModelFile>>,
     profiler: Mutex<Profiler>,
     log_profile: AtomicBool,
     left_to_cpu: Mutex<BTreeMap<String, LeftToCpu>>,
@@ -107,6 +113,7 @@ impl Registration {
             accelerator: Mutex::new(accelerator),
             gather: AtomicBool::new(false),
             placement: Mutex::default(),
+            file: Mutex::default(),
             profiler: Mutex::default(),
             log_profile: AtomicBool::new(false),
             left_to_cpu: Mutex::default(),
@@ -145,6 +152,11 @@ impl Registration {
     /// its matrix products, name, ggml's type and bytes, in the file's order. Without a plan (None,
     /// and at first) each weight is placed as the loader comes to it.
     pub fn plan<'a>(self, weights: Option<impl Iterator<Item = (&'a str, u32, u64)>>) {
+        let file = lock(&self.0.file);
+        let footprint = |name: &str, bytes: u64| match &*file {
+            Some(file) => file.footprint(name, bytes as usize) as u64,
+            None => bytes,
+        };
         let mut placement = lock(&self.0.placement);
         let plan = weights.map(|weights| {
             let takes = |ty: u32| {
@@ -152,10 +164,34 @@ impl Registration {
             };
             let candidates = weights
                 .filter(|&(name, ty, _)| takes(ty) && !placement.is_excluded(name))
-                .map(|(name, _, bytes)| (name, bytes));
+                .map(|(name, _, bytes)| (name, footprint(name, bytes)));
             Plan::new(candidates, self.0.heap.free())
         });
         placement.follow(plan);
+    }
+
+    /// From here to [`Registration::end_file`] `gguf`, which is one file, is loaded: its tensors are
+    /// placed in DMA memory such that [`Registration::read`] can read them straight into it.
+    pub fn begin_file(self, gguf: Arc<Gguf>) {
+        let file = ModelFile::new(gguf);
+        *lock(&self.0.file) = Some(file);
+    }
+
+    /// Starts to read tensor number `tensor` of the file that is being loaded to where ggml allocated
+    /// it in DMA memory: there it is after [`Registration::end_file`]. False if ggml did not, and who
+    /// wants it has to read it; None if it, or one before, could not be read.
+    pub fn read(self, tensor: usize) -> Option<bool> {
+        let mut file = lock(&self.0.file);
+        file.as_mut()?.read(tensor).ok()
+    }
+
+    /// Ends a load: how the file was read.
+    ///
+    /// # Errors
+    /// If the file was cut short since it was opened, or could not be read.
+    pub fn end_file(self) -> Result<Reads, GgufError> {
+        let file = lock(&self.0.file).take();
+        file.map_or(Ok(Reads::default()), ModelFile::finish)
     }
 
     /// Weights of matrix products that ggml asked about and that are left to the CPU, by name.

@@ -9,6 +9,7 @@ mod log;
 mod model;
 mod register;
 mod sampler;
+mod stream;
 mod text;
 
 pub use self::log::quiet;

@@ -5,12 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use llama_cpp_sys_2 as sys;
 
+use super::stream::Stream;
 use super::{LlamaError, log, quiet};
 use crate::ggml::Registration;
 use crate::gguf::Gguf;
+use crate::loader::Reads;
 
 /// A token's number in the vocabulary.
 pub type Token = sys::llama_token;
@@ -19,6 +22,7 @@ pub type Token = sys::llama_token;
 pub struct Model {
     pub(super) model: NonNull<sys::llama_model>,
     vocab: *const sys::llama_vocab,
+    reads: Reads,
 }
 
 impl Model {
@@ -26,21 +30,29 @@ impl Model {
     /// memory; without one, as llama.cpp does by itself. `progress` gets the part that is done, 0
     /// to 1.
     ///
-    /// Each tensor is read once, straight to where it stays (llama.cpp's load mode `none` does
-    /// that for memory that is the CPU's as well). `llama_model_init_from_user`, which would leave
-    /// the reading to us, is no way to do it: it takes every optional tensor that an architecture
-    /// knows as present, whether the file holds it or not.
+    /// Each tensor in DMA memory is read once, straight to where it stays, as [`crate::loader`]
+    /// reads: a [`Stream`] leaves it to the backend. A model in several files llama.cpp reads by
+    /// itself. `llama_model_init_from_user`, which would leave the reading to us, is no way to do
+    /// it: it takes every optional tensor that an architecture knows as present, whether the file
+    /// holds it or not.
     ///
     /// # Errors
-    /// [`LlamaError::Gguf`] if the file is not a sound GGUF file, before llama.cpp sees it;
-    /// [`LlamaError::Load`] if llama.cpp cannot load it, with the reason.
+    /// [`LlamaError::Gguf`] if the file is not a sound GGUF file, before llama.cpp sees it, or
+    /// cannot be read; [`LlamaError::Load`] if llama.cpp cannot load it, with the reason.
     pub fn load(
         path: &Path,
         backend: Option<Registration>,
         mut progress: impl FnMut(f32),
     ) -> Result<Model, LlamaError> {
+        /// Two at once would share the backend's plan and file.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         quiet();
-        let gguf = Gguf::open(path)?;
+        let gguf = Arc::new(Gguf::open(path)?);
+        let stream = match backend {
+            Some(backend) if gguf.parts().len() == 1 => Some(Stream::open(gguf.clone(), backend)?),
+            _ => None,
+        };
         if let Some(backend) = backend {
             // Without an output matrix of its own the model uses the embeddings' for both.
             let tied = gguf.tensor("output.weight").is_none();
@@ -62,17 +74,46 @@ impl Model {
         let mut progress: &mut dyn FnMut(f32) = &mut progress;
         params.progress_callback = Some(on_progress);
         params.progress_callback_user_data = (&raw mut progress).cast();
-        // SAFETY: the path is a C string; the callback's data lives during the call.
-        let model = unsafe { sys::llama_model_load_from_file(c_path.as_ptr(), params) };
-        let model = NonNull::new(model).ok_or_else(|| LlamaError::Load {
-            path: path.into(),
-            reason: reason(backend),
-        })?;
-        Ok(Model {
+        // SAFETY: the path is a C string, the stream is open; the callback's data lives during the
+        // call.
+        let model = NonNull::new(unsafe {
+            match &stream {
+                Some(stream) => {
+                    // To read a tensor when it is used, llama.cpp would map the file.
+                    params.lazy_mode = sys::LLAMA_LAZY_MODE_OFF;
+                    sys::llama_model_load_from_file_ptr(stream.as_ptr().cast(), params)
+                }
+                None => sys::llama_model_load_from_file(c_path.as_ptr(), params),
+            }
+        });
+        // What is under way has to end before the model's memory is freed.
+        let reads = stream.map(Stream::finish);
+        let mut model = model.map(|model| Model {
             // SAFETY: the model lives as long as the value.
             vocab: unsafe { sys::llama_model_get_vocab(model.as_ptr()) },
             model,
+            reads: Reads::default(),
+        });
+        let reads = reads.transpose()?.unwrap_or_else(|| Reads {
+            direct: 0,
+            plain: gguf.tensors().iter().map(|t| t.bytes).sum(),
+            why_plain: Some(match backend {
+                Some(_) => "llama.cpp reads a model in several files by itself".into(),
+                None => "llama.cpp reads it by itself".into(),
+            }),
+        });
+        if let Some(model) = &mut model {
+            model.reads = reads;
+        }
+        model.ok_or_else(|| LlamaError::Load {
+            path: path.into(),
+            reason: reason(backend),
         })
+    }
+
+    /// How the tensors' bytes got into memory.
+    pub fn reads(&self) -> &Reads {
+        &self.reads
     }
 
     /// Tokens in the vocabulary; as many logits has a token.

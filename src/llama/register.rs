@@ -36,6 +36,7 @@ fn api() -> Api {
         version: sys::ggml_version,
         op_name: sys::ggml_op_name,
         get_type_traits: cast!(sys::ggml_get_type_traits, fn(u32) -> *const _),
+        nbytes: cast!(sys::ggml_nbytes, fn(*const _) -> usize),
         graph_n_nodes: cast!(sys::ggml_graph_n_nodes, fn(*mut _) -> _),
         graph_node: cast!(sys::ggml_graph_node, fn(*mut _, i32) -> *mut _),
         buffer_init: ggml_backend_buffer_init,

@@ -93,6 +93,7 @@ pub struct BufferTypeFunctions {
     pub get_name: unsafe extern "C" fn(*mut BufferType) -> *const c_char,
     pub alloc_buffer: unsafe extern "C" fn(*mut BufferType, usize) -> *mut Buffer,
     pub get_alignment: unsafe extern "C" fn(*mut BufferType) -> usize,
+    pub get_alloc_size: unsafe extern "C" fn(*mut BufferType, *const Tensor) -> usize,
     pub is_host: unsafe extern "C" fn(*mut BufferType) -> bool,
 }
 
@@ -106,7 +107,7 @@ pub trait BufferTypeLayout {
 pub struct BufferInterface {
     pub free_buffer: Option<unsafe extern "C" fn(*mut Buffer)>,
     pub get_base: Option<unsafe extern "C" fn(*mut Buffer) -> *mut c_void>,
-    pub init_tensor: Unused,
+    pub init_tensor: Option<unsafe extern "C" fn(*mut Buffer, *mut Tensor) -> c_int>,
     pub memset_tensor: Option<unsafe extern "C" fn(*mut Buffer, *mut Tensor, u8, usize, usize)>,
     pub set_tensor:
         Option<unsafe extern "C" fn(*mut Buffer, *mut Tensor, *const c_void, usize, usize)>,

@@ -20,7 +20,8 @@ pub struct BufferTypeInterface {
         Option<unsafe extern "C" fn(*mut super::BufferType, usize) -> *mut super::Buffer>,
     pub get_alignment: Option<unsafe extern "C" fn(*mut super::BufferType) -> usize>,
     pub get_max_size: Unused,
-    pub get_alloc_size: Unused,
+    pub get_alloc_size:
+        Option<unsafe extern "C" fn(*mut super::BufferType, *const super::Tensor) -> usize>,
     pub is_host: Option<unsafe extern "C" fn(*mut super::BufferType) -> bool>,
 }
 
@@ -48,7 +49,7 @@ fn buffer_type(
         alloc_buffer: Some(functions.alloc_buffer),
         get_alignment: Some(functions.get_alignment),
         get_max_size: None,
-        get_alloc_size: None,
+        get_alloc_size: Some(functions.get_alloc_size),
         is_host: Some(functions.is_host),
     };
     let buffer_type = BufferType {

@@ -21,7 +21,8 @@ pub struct BufferTypeInterface {
     pub alloc_buffer_n: Unused,
     pub get_alignment: Option<unsafe extern "C" fn(*mut super::BufferType) -> usize>,
     pub get_max_size: Unused,
-    pub get_alloc_size: Unused,
+    pub get_alloc_size:
+        Option<unsafe extern "C" fn(*mut super::BufferType, *const super::Tensor) -> usize>,
     pub get_alloc_size_n: Unused,
     pub is_host: Option<unsafe extern "C" fn(*mut super::BufferType) -> bool>,
 }
@@ -51,7 +52,7 @@ fn buffer_type(
         alloc_buffer_n: None,
         get_alignment: Some(functions.get_alignment),
         get_max_size: None,
-        get_alloc_size: None,
+        get_alloc_size: Some(functions.get_alloc_size),
         get_alloc_size_n: None,
         is_host: Some(functions.is_host),
     };
