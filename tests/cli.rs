@@ -1,5 +1,6 @@
 //! The command line, run as its users run it.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -298,4 +299,73 @@ fn bad_models_and_small_heaps_are_errors_that_say_so() {
     let run = weightstream(&["load", "-m", MODEL, "--heap-mib", "9"]);
     assert_eq!(run.status, 2, "{}", run.stderr);
     assert!(run.stderr.contains("bytes asked for, "), "{}", run.stderr);
+}
+
+#[cfg(feature = "llama")]
+#[test]
+fn a_heap_too_small_leaves_whole_layers_to_the_cpu_and_the_run_is_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |heap_mib: &str| {
+        let path = |what: &str| dir.path().join(format!("{what}-{heap_mib}"));
+        let (json, logits) = (path("report"), path("logits"));
+        let run = weightstream(&[
+            "run",
+            "-m",
+            MODEL,
+            "-n",
+            "1",
+            "--heap-mib",
+            heap_mib,
+            "--json",
+            json.to_str().unwrap(),
+            "--logits",
+            logits.to_str().unwrap(),
+        ]);
+        assert_eq!(run.status, 0, "{}", run.stderr);
+        let report = fs::read(json).unwrap();
+        let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+        let file = fs::read(logits).unwrap();
+        let tensors = SafeTensors::deserialize(&file).unwrap();
+        let bytes = tensors.tensor("logits").unwrap().data();
+        let float = |b: &[u8]| f64::from(f32::from_le_bytes(b.try_into().unwrap()));
+        let logits: Vec<f64> = bytes.chunks_exact(4).map(float).collect();
+        (run, report, logits)
+    };
+    let (_, all, expected) = run("64");
+    assert_eq!(all["weights_left_to_cpu"].as_array().unwrap().len(), 0);
+    let (run, some, found) = run("10");
+    let left = some["weights_left_to_cpu"].as_array().unwrap();
+    assert!(!left.is_empty(), "{some}");
+    assert!(
+        left.iter()
+            .all(|w| w["reason"] == "there is no room for it in DMA memory"),
+        "{some}"
+    );
+    let said = |w: &&str| w.starts_with("left to the CPU: ") && w.ends_with("in DMA memory");
+    assert!(run.stderr.lines().any(|line| said(&line)), "{}", run.stderr);
+    let mut layers: BTreeMap<&str, usize> = BTreeMap::new();
+    for weight in left {
+        let name = weight["name"].as_str().unwrap();
+        if let Some(of_layer) = name.strip_prefix("blk.") {
+            *layers
+                .entry(of_layer.split('.').next().unwrap())
+                .or_default() += 1;
+        }
+    }
+    // Of a layer all seven matrices or none.
+    assert!(layers.values().all(|n| *n == 7), "{layers:?}");
+    let (fewer, jobs) = (
+        some["jobs"].as_u64().unwrap(),
+        all["jobs"].as_u64().unwrap(),
+    );
+    assert!(0 < fewer && fewer < jobs, "{fewer} jobs of {jobs}");
+    // The CPU rounds in between, and so differently.
+    let square = |x: f64| x * x;
+    let error: f64 = found
+        .iter()
+        .zip(&expected)
+        .map(|(a, b)| square(a - b))
+        .sum();
+    let power: f64 = expected.iter().map(|b| square(*b)).sum();
+    assert!(error < 1e-2 * power, "NMSE {:e}", error / power);
 }
