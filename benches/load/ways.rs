@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use weightstream::dma::{Buffer, Heap};
 use weightstream::driver::Accelerator;
 use weightstream::gguf::Gguf;
-use weightstream::llama::{Model, register};
+use weightstream::llama::{Context, ContextOptions, Model, Outputs, Sampler, register};
 use weightstream::target::{Target, TargetOptions, TargetSpec, open};
 
 use crate::Outcome;
@@ -25,6 +25,9 @@ pub struct Measured {
     pub seconds: f64,
     pub bytes: u64,
     pub peak_resident_bytes: u64,
+    /// From the load's start to the first token, where it was asked for and there is one.
+    #[serde(default)]
+    pub first_token_seconds: Option<f64>,
 }
 
 /// A way to load.
@@ -55,8 +58,8 @@ impl Way {
         }
     }
 
-    /// Loads `model` so in a new process.
-    pub fn measure(self, model: &Path) -> Outcome<Measured> {
+    /// Loads `model` so in a new process, and with `generate` computes a first token.
+    pub fn measure(self, model: &Path, generate: bool) -> Outcome<Measured> {
         let out = match self {
             Way::Load => {
                 let report = tempfile::NamedTempFile::new()?;
@@ -70,7 +73,11 @@ impl Way {
             }
             _ => {
                 let mut command = Command::new(std::env::current_exe()?);
-                let out = command.args(["--way", self.name()]).arg(model).output()?;
+                command.args(["--way", self.name()]).arg(model);
+                if generate {
+                    command.arg("--generate");
+                }
+                let out = command.output()?;
                 if !out.status.success() {
                     return Err(String::from_utf8_lossy(&out.stderr).into());
                 }
@@ -81,23 +88,35 @@ impl Way {
     }
 
     /// Loads `model` so in this process, and prints what it took.
-    pub fn perform(self, model: &Path) -> Outcome<()> {
-        let (seconds, bytes) = match self {
+    pub fn perform(self, model: &Path, generate: bool) -> Outcome<()> {
+        let measured = match self {
             Way::Raw => raw(model)?,
-            Way::Run => run(model)?,
-            Way::Llama => llama(model)?,
+            Way::Run => run(model, generate)?,
+            Way::Llama => llama(model, generate)?,
             Way::Copy => copy(model)?,
             Way::Load => return Err("the command measures itself".into()),
-        };
-        let measured = Measured {
-            seconds,
-            bytes,
-            peak_resident_bytes: peak_resident()?,
         };
         println!("{}", serde_json::to_string(&measured)?);
         Ok(())
     }
 }
+
+impl Measured {
+    /// A load begun at `start` has ended.
+    fn now(start: Instant, bytes: u64) -> Outcome<Measured> {
+        Ok(Measured {
+            seconds: start.elapsed().as_secs_f64(),
+            bytes,
+            peak_resident_bytes: peak_resident()?,
+            first_token_seconds: None,
+        })
+    }
+}
+
+/// Threads that compute.
+const THREADS: usize = 2;
+/// What the first token follows.
+const PROMPT: &str = "The capital of France is";
 
 fn target() -> Outcome<Target> {
     Ok(open(&TargetSpec::Model, &TargetOptions::default())?)
@@ -107,7 +126,7 @@ fn target() -> Outcome<Target> {
 const READERS: u64 = 8;
 const PIECE: u64 = 2 << 20;
 
-fn raw(model: &Path) -> Outcome<(f64, u64)> {
+fn raw(model: &Path) -> Outcome<Measured> {
     let target = target()?;
     let direct = OpenOptions::new()
         .read(true)
@@ -135,20 +154,34 @@ fn raw(model: &Path) -> Outcome<(f64, u64)> {
         let mut readers = readers.into_iter();
         readers.try_for_each(|r| r.join().expect("a reader panicked"))
     })?;
-    Ok((start.elapsed().as_secs_f64(), bytes))
+    Measured::now(start, bytes)
 }
 
-fn run(model: &Path) -> Outcome<(f64, u64)> {
+fn run(model: &Path, generate: bool) -> Outcome<Measured> {
     let accelerator = Accelerator::new(target()?)?;
     let backend = register("weightstream", accelerator)?;
     let start = Instant::now();
     let loaded = Model::load(model, Some(backend), |_| {})?;
-    let seconds = start.elapsed().as_secs_f64();
-    drop(loaded);
-    Ok((seconds, bytes(model)?))
+    let mut measured = Measured::now(start, bytes(model)?)?;
+    if generate {
+        let prompt = loaded.tokenise(PROMPT)?;
+        // As the command has it.
+        let options = ContextOptions {
+            n_ctx: prompt.len() as u32 + 1,
+            n_batch: 512,
+            outputs: Outputs::Last,
+            threads: 1,
+            threads_batch: THREADS,
+        };
+        let mut context = Context::new(&loaded, Some(backend), options)?;
+        context.decode(&prompt, |_, _| {})?;
+        Sampler::new(0.0, 0).sample(&context);
+        measured.first_token_seconds = Some(start.elapsed().as_secs_f64());
+    }
+    Ok(measured)
 }
 
-fn llama(model: &Path) -> Outcome<(f64, u64)> {
+fn llama(model: &Path, generate: bool) -> Outcome<Measured> {
     let path = CString::new(model.as_os_str().as_bytes())?;
     unsafe extern "C" fn quiet(_: u32, _: *const std::ffi::c_char, _: *mut std::ffi::c_void) {}
     let start = Instant::now();
@@ -161,13 +194,34 @@ fn llama(model: &Path) -> Outcome<(f64, u64)> {
         if loaded.is_null() {
             return Err("llama.cpp does not load the model".into());
         }
-        let seconds = start.elapsed().as_secs_f64();
+        let mut measured = Measured::now(start, bytes(model)?)?;
+        if generate {
+            let mut tokens = [0; 64];
+            let (text, room) = (PROMPT.as_ptr().cast(), tokens.len() as i32);
+            let vocab = sys::llama_model_get_vocab(loaded);
+            let length = PROMPT.len() as i32;
+            let n = sys::llama_tokenize(vocab, text, length, tokens.as_mut_ptr(), room, true, true);
+            let mut params = sys::llama_context_default_params();
+            params.n_ctx = tokens.len() as u32;
+            params.n_threads = THREADS as i32;
+            params.n_threads_batch = THREADS as i32;
+            let context = sys::llama_init_from_model(loaded, params);
+            let batch = sys::llama_batch_get_one(tokens.as_mut_ptr(), n);
+            if context.is_null() || n <= 0 || sys::llama_decode(context, batch) != 0 {
+                return Err("llama.cpp does not compute the prompt".into());
+            }
+            let sampler = sys::llama_sampler_init_greedy();
+            sys::llama_sampler_sample(sampler, context, -1);
+            measured.first_token_seconds = Some(start.elapsed().as_secs_f64());
+            sys::llama_sampler_free(sampler);
+            sys::llama_free(context);
+        }
         sys::llama_model_free(loaded);
-        Ok((seconds, bytes(model)?))
+        Ok(measured)
     }
 }
 
-fn copy(model: &Path) -> Outcome<(f64, u64)> {
+fn copy(model: &Path) -> Outcome<Measured> {
     let heap: Heap = target()?.heap;
     let gguf = Gguf::open(model)?;
     let start = Instant::now();
@@ -181,7 +235,7 @@ fn copy(model: &Path) -> Outcome<(f64, u64)> {
         buffer.sync_for_device(0, bytes.len())?;
         buffers.push(buffer);
     }
-    Ok((start.elapsed().as_secs_f64(), bytes(model)?))
+    Measured::now(start, bytes(model)?)
 }
 
 /// Bytes of the model's tensors.
