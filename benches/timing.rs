@@ -8,69 +8,84 @@ mod support;
 
 use std::time::Instant;
 
-use support::{Bounds, Measured, draw, measure, median_and_worst};
+use support::{Bounds, Draw, Measured, draw, measure, median_and_worst};
+use weightstream::memory::PRESETS;
 use weightstream::target::TargetSpec;
 
 fn main() {
     let numbers: Vec<u64> = std::env::args().filter_map(|a| a.parse().ok()).collect();
-    let (jobs, seed) = (
-        numbers.first().copied().unwrap_or(600),
-        numbers.get(1).copied().unwrap_or(1),
-    );
+    let jobs = numbers.first().copied().unwrap_or(600);
+    let seed = numbers.get(1).copied().unwrap_or(1);
     let targets: Vec<TargetSpec> = TargetSpec::built()
         .into_iter()
         .filter(|t| *t != TargetSpec::Model)
         .collect();
-    let bounds = Bounds {
-        products: 1 << 20,
-        stalls: true,
-    };
-    let start = Instant::now();
-    let measured: Vec<Measured> = (0..jobs)
-        .map(|index| measure(&draw(seed, index, &targets, bounds)))
-        .collect();
-    let cycles: u64 = measured.iter().map(|m| m.rtl).sum();
-    eprintln!(
-        "{jobs} jobs, {cycles} cycles in {:.0} s",
-        start.elapsed().as_secs_f64()
-    );
 
     println!("| jobs | number | median | worst | worst of those of more than 2,000 cycles |");
     println!("| --- | --- | --- | --- | --- |");
+    let mut all = series(jobs, seed, &targets, None);
     let stalled = |m: &Measured| !m.draw.conditions.stalls.is_empty();
-    let row = |name: &str, select: &dyn Fn(&Measured) -> bool| {
-        let of: Vec<&Measured> = measured.iter().filter(|m| select(m)).collect();
-        let (median, worst) = median_and_worst(of.iter().map(|m| m.error()));
-        let long = of.iter().filter(|m| m.rtl > 2000).map(|m| m.error());
-        let (_, worst_long) = median_and_worst(long);
-        println!(
-            "| {name} | {} | {:.3} % | {:.2} % | {:.2} % |",
-            of.len(),
-            100.0 * median,
-            100.0 * worst,
-            100.0 * worst_long
-        );
-    };
-    row("all", &|_| true);
-    row("without stalls", &|m| !stalled(m));
-    row("with stalls", &stalled);
+    row("fixed latency: all", all.iter());
+    row("without stalls", all.iter().filter(|m| !stalled(m)));
+    row("with stalls", all.iter().filter(|m| stalled(m)));
     for target in &targets {
-        row(&target.to_string(), &|m| m.draw.target == *target);
+        let of_target = all.iter().filter(|m| m.draw.target == *target);
+        row(&target.to_string(), of_target);
+    }
+    for (n, preset) in PRESETS.iter().enumerate() {
+        let dram = series(jobs / 4, seed + 1 + n as u64, &targets, Some(preset.name));
+        row(&format!("`{}`: all", preset.name), dram.iter());
+        row("without stalls", dram.iter().filter(|m| !stalled(m)));
+        all.extend(dram);
     }
 
-    let mut worst: Vec<&Measured> = measured.iter().collect();
-    worst.sort_by(|a, b| b.error().abs().total_cmp(&a.error().abs()));
-    eprintln!("\nthe ten worst");
-    for m in worst.iter().take(10) {
+    all.sort_by(|a, b| b.error().abs().total_cmp(&a.error().abs()));
+    eprintln!("\nthe worst of more than 2,000 cycles");
+    for m in all.iter().filter(|m| m.rtl > 2000).take(12) {
+        let Draw {
+            target,
+            conditions,
+            job,
+            ..
+        } = &m.draw;
         eprintln!(
-            "{:+.2} % {} {:?} latency {} stalls {:?}: RTL {} model {:?}",
+            "{:+.2} % {target} {job:?} {conditions:?}: RTL {} model {:?}",
             100.0 * m.error(),
-            m.draw.target,
-            m.draw.job,
-            m.draw.conditions.latency,
-            m.draw.conditions.stalls,
             m.rtl,
             m.model
         );
     }
+}
+
+fn series(
+    jobs: u64,
+    seed: u64,
+    targets: &[TargetSpec],
+    dram: Option<&'static str>,
+) -> Vec<Measured> {
+    let bounds = Bounds {
+        products: 1 << 20,
+        stalls: true,
+        dram,
+    };
+    let start = Instant::now();
+    let draws = (0..jobs).map(|index| draw(seed, index, targets, bounds));
+    let measured: Vec<Measured> = draws.map(|draw| measure(&draw)).collect();
+    let cycles: u64 = measured.iter().map(|m| m.rtl).sum();
+    let seconds = start.elapsed().as_secs_f64();
+    eprintln!("{jobs} jobs, {cycles} cycles in {seconds:.0} s");
+    measured
+}
+
+fn row<'a>(name: &str, of: impl Iterator<Item = &'a Measured> + Clone) {
+    let (median, worst) = median_and_worst(of.clone().map(Measured::error));
+    let long = of.clone().filter(|m| m.rtl > 2000);
+    let (_, worst_long) = median_and_worst(long.map(Measured::error));
+    println!(
+        "| {name} | {} | {:.3} % | {:.2} % | {:.2} % |",
+        of.count(),
+        100.0 * median,
+        100.0 * worst,
+        100.0 * worst_long
+    );
 }

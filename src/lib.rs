@@ -18,7 +18,6 @@ pub mod gguf;
 #[cfg(feature = "llama")]
 pub mod llama;
 pub mod loader;
-pub mod memory;
 #[cfg(feature = "rtl")]
 pub mod mutation;
 pub mod profile;
@@ -29,3 +28,4 @@ pub mod target;
 pub mod timing;
 pub mod vectors;
 pub mod verify;
+pub use weightstream_memory as memory;

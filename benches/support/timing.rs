@@ -3,7 +3,7 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use weightstream::driver::{Accelerator, Input, MatMul};
-use weightstream::memory::Model;
+use weightstream::memory::Setting;
 use weightstream::quant::{WeightType, q8_0_row_bytes};
 use weightstream::target::{Conditions, Stalls, TargetOptions, TargetSpec, open};
 use weightstream::timing::{self, Config, Cycles, Job};
@@ -15,6 +15,8 @@ pub struct Bounds {
     pub products: usize,
     /// Stalls are drawn too.
     pub stalls: bool,
+    /// The preset of a DRAM, with a clock that is drawn, in place of a latency.
+    pub dram: Option<&'static str>,
 }
 
 /// A job and the memory it runs with.
@@ -59,6 +61,8 @@ pub fn draw(seed: u64, index: u64, targets: &[TargetSpec], bounds: Bounds) -> Dr
     let most = (bounds.products / (k * cols)).clamp(1, 4096);
     let rows = log_uniform(&mut rng, most.div_ceil(50), most);
     let latency = log_uniform(&mut rng, 1, 200) as u32;
+    let clock = rng.random_range(100..=300);
+    let setting = |name| Setting::new(name, clock).expect("a preset");
     let mut stalls = [0; 15];
     if bounds.stalls && rng.random_range(0..2) == 0 {
         // On the memory's channels and, as often as not, on the registers' too.
@@ -75,6 +79,7 @@ pub fn draw(seed: u64, index: u64, targets: &[TargetSpec], bounds: Bounds) -> Dr
         config,
         conditions: Conditions {
             latency,
+            dram: bounds.dram.map(setting),
             stalls: Stalls(stalls),
             ..Conditions::default()
         },
@@ -135,7 +140,7 @@ pub fn measure(draw: &Draw) -> Measured {
         .run(&[Input::Q8_0(vec![&column; cols])], &mut matmul)
         .expect("the job runs");
     let rtl = accelerator.activity().expect("RTL has a clock").cycles - before;
-    let model = timing::Accelerator::new(&draw.config, &Model::Fixed(draw.conditions.clone()))
+    let model = timing::Accelerator::new(&draw.config, &draw.conditions)
         .job(&draw.job)
         .expect("the configuration can do it");
     Measured {

@@ -9,11 +9,29 @@
 namespace ws {
 namespace {
 
+// The DRAM model, which is Rust's. Models in shared objects reach it by its virtual functions.
+class RustDram : public Dram {
+  public:
+    explicit RustDram(rust::Box<DramModel> model) : model_(std::move(model)) {}
+    void read(uint64_t now, uint64_t addr, uint32_t beat_bytes, uint64_t* ready,
+              uint32_t beats) override {
+        model_->read(now, addr, beat_bytes, rust::Slice<uint64_t>(ready, beats));
+    }
+    uint64_t write(uint64_t now, uint64_t addr, uint32_t bytes) override {
+        return model_->write(now, addr, bytes);
+    }
+
+  private:
+    rust::Box<DramModel> model_;
+};
+
 Settings settings(const Options& o) {
+    std::shared_ptr<Dram> dram;
+    if (!o.dram.empty()) dram = std::make_shared<RustDram>(dram_model(o.dram));
     return {reinterpret_cast<uint8_t*>(o.memory), o.length, o.base,
             Timing{o.latency, o.max_outstanding, o.bandwidth_beats, o.bandwidth_cycles,
                    o.refresh_interval, o.refresh_cycles, o.stall},
-            o.watchdog, o.seed};
+            std::move(dram), o.watchdog, o.seed};
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ struct Settings {
     uint8_t* memory;
     uint64_t length, base;
     Timing timing;
+    std::shared_ptr<Dram> dram;  // or none
     uint64_t watchdog;  // cycles
     uint64_t seed;
 };

@@ -18,7 +18,7 @@ template <class Model, class Root> class EngineOf : public Engine {
     static constexpr unsigned kBytes = sizeof(std::declval<Root&>().m_axi_mm2s_rdata);
 
     explicit EngineOf(const Settings& s)
-        : memory_(s.memory, s.length, s.base, s.timing, s.seed), watchdog_(s.watchdog),
+        : memory_(s.memory, s.length, s.base, s.timing, s.dram, s.seed), watchdog_(s.watchdog),
           context_(new VerilatedContext) {
         Verilated::threadContextp(context_.get());
         context_->threads(1);

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,17 @@ struct Timing {
     std::array<uint32_t, kAxiChannels> stall;  // chance of a stall in a cycle, in 2^-32
 };
 
+// DRAM behind the ports: it says when data comes, in cycles. In place of a fixed latency.
+class Dram {
+  public:
+    virtual ~Dram() = default;
+    // A burst's address is taken in cycle `now`: from when on each of its beats may be given.
+    virtual void read(uint64_t now, uint64_t addr, uint32_t beat_bytes, uint64_t* ready,
+                      uint32_t beats) = 0;
+    // A burst's last data is taken in cycle `now`: from when on its response may be given.
+    virtual uint64_t write(uint64_t now, uint64_t addr, uint32_t bytes) = 0;
+};
+
 // A data beat of a memory port.
 struct Beat {
     Channel channel;
@@ -51,13 +63,19 @@ enum Response : uint8_t { kOkay = 0, kSlvErr = 2, kDecErr = 3 };
 // What all ports share: the bytes, the limits, the injected faults.
 class Memory {
   public:
-    Memory(uint8_t* data, uint64_t length, uint64_t base, const Timing& timing, uint64_t seed)
-        : timing(timing), data_(data), length_(length), base_(base), rng_(seed) {
+    Memory(uint8_t* data, uint64_t length, uint64_t base, const Timing& timing,
+           std::shared_ptr<Dram> dram, uint64_t seed)
+        : timing(timing), dram(std::move(dram)), data_(data), length_(length), base_(base),
+          rng_(seed) {
         for (uint32_t s : timing.stall) stalls_ |= s != 0;
         for (auto& byte : garbage_) byte = uint8_t(rng_.next());
     }
 
     const Timing timing;
+    const std::shared_ptr<Dram> dram;  // or none
+
+    // DRAM's addresses begin where the memory does.
+    uint64_t offset(uint64_t addr) const { return addr - base_; }
 
     // Once a cycle.
     void tick() {

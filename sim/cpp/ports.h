@@ -15,11 +15,13 @@
 namespace ws {
 
 constexpr unsigned kMaxOutstanding = 64;
+constexpr unsigned kMaxBeats = 256;  // of an AXI4 burst
 
 template <unsigned Bytes> class ReadPort {
   public:
     ReadPort(Memory& memory, Channel ar, Channel r)
-        : memory_(memory), ar_(ar), r_(r), ar_check_(ar, Bytes), r_check_(r) {}
+        : memory_(memory), ar_(ar), r_(r), ar_check_(ar, Bytes), r_check_(r),
+          ready_(memory.dram ? kMaxOutstanding * kMaxBeats : 0) {}
 
     // What the port drives
     bool arready = false, rvalid = false, rlast = false;
@@ -29,7 +31,7 @@ template <unsigned Bytes> class ReadPort {
     void put_data(void* port) const { memcpy(port, source_, Bytes); }
 
     void clear() {
-        head_ = count_ = held_ = 0;
+        head_ = count_ = beat_ = held_ = 0;
         arready = rvalid = false;
         ar_check_.clear();
         r_check_.clear();
@@ -44,8 +46,14 @@ template <unsigned Bytes> class ReadPort {
         if (ar) {
             const Addr a = get();
             r_check_.due(a.len);
-            ring_[(head_ + count_++) % kMaxOutstanding] = {
-                a.addr & ~uint64_t(Bytes - 1), now + memory_.timing.latency, a.len + 1u};
+            const uint32_t slot = (head_ + count_++) % kMaxOutstanding;
+            Burst& burst = ring_[slot];
+            burst = {a.addr & ~uint64_t(Bytes - 1), now + memory_.timing.latency, a.len + 1u};
+            if (memory_.dram) {
+                memory_.dram->read(now, memory_.offset(burst.addr), Bytes,
+                                   &ready_[slot * kMaxBeats], burst.left);
+                burst.ready_at = ready_[slot * kMaxBeats];
+            }
             ++ar_beats;
         }
         if (r) {
@@ -89,6 +97,8 @@ template <unsigned Bytes> class ReadPort {
         source_ = rresp == kOkay ? memory_.read(b.addr, Bytes) : memory_.garbage();
         b.addr += Bytes;
         rlast = --b.left == 0;
+        if (memory_.dram && !rlast) b.ready_at = ready_[head_ * kMaxBeats + ++beat_];
+        if (rlast) beat_ = 0;
         ++serial_;
     }
 
@@ -97,7 +107,9 @@ template <unsigned Bytes> class ReadPort {
     AddrChecker ar_check_;
     ReplyChecker r_check_;
     Burst ring_[kMaxOutstanding];
+    std::vector<uint64_t> ready_;         // of the beats of each burst, from DRAM
     uint32_t head_ = 0, count_ = 0;
+    uint32_t beat_ = 0;                   // of the oldest burst the next to be driven
     uint64_t serial_ = 0;
     uint64_t addr_ = 0;                   // of the beat that is driven
     uint32_t held_ = 0, stalled_ = 0;     // cycles: the coming beat was held back, this one was
@@ -141,7 +153,10 @@ template <unsigned Bytes> class WritePort {
             ++w_beats;
             memory_.moved();
             if (wlast) {
-                ring_[slot].ready_at = now + memory_.timing.latency;
+                Burst& burst = ring_[slot];
+                burst.ready_at = memory_.dram ? memory_.dram->write(now, memory_.offset(burst.addr),
+                                                                    burst.beats * Bytes)
+                                              : now + memory_.timing.latency;
                 b_check_.due(0);
                 beat_ = 0;
                 ++filled_;

@@ -14,6 +14,8 @@ pub(crate) mod ffi {
         refresh_interval: u32,
         refresh_cycles: u32,
         stall: [u32; 15],
+        /// A [`weightstream_memory::Setting`] as it is written, or nothing.
+        dram: String,
         watchdog: u64,
         seed: u64,
     }
@@ -34,6 +36,15 @@ pub(crate) mod ffi {
         cycle: u64,
         addr: u64,
         stalled: u32,
+    }
+
+    extern "Rust" {
+        type DramModel;
+
+        /// The DRAM of a setting.
+        fn dram_model(setting: &str) -> Result<Box<DramModel>>;
+        fn read(self: &mut DramModel, now: u64, addr: u64, beat_bytes: u32, ready: &mut [u64]);
+        fn write(self: &mut DramModel, now: u64, addr: u64, bytes: u32) -> u64;
     }
 
     unsafe extern "C++" {
@@ -74,4 +85,22 @@ pub(crate) mod ffi {
         fn log_beats(self: Pin<&mut Handle>, on: bool);
         fn take_beats(self: Pin<&mut Handle>) -> Vec<BeatData>;
     }
+}
+
+/// [`weightstream_memory::Dram`] across the border.
+pub(crate) struct DramModel(weightstream_memory::Dram);
+
+impl DramModel {
+    fn read(&mut self, now: u64, addr: u64, beat_bytes: u32, ready: &mut [u64]) {
+        self.0.read(now, addr, beat_bytes, ready);
+    }
+
+    fn write(&mut self, now: u64, addr: u64, bytes: u32) -> u64 {
+        self.0.write(now, addr, bytes)
+    }
+}
+
+fn dram_model(setting: &str) -> Result<Box<DramModel>, weightstream_memory::SettingError> {
+    let dram = weightstream_memory::Dram::new(&setting.parse()?);
+    Ok(Box::new(DramModel(dram)))
 }

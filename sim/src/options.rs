@@ -29,6 +29,8 @@ pub struct SimOptions {
     pub bandwidth: Option<(u32, u32)>,
     /// Refresh, as (interval, length) in cycles: no data moves for `length` of every `interval`.
     pub refresh: Option<(u32, u32)>,
+    /// DRAM in place of the fixed latency.
+    pub dram: Option<weightstream_memory::Setting>,
     /// Random stalls: a channel and the chance, 0 to below 1, that it stalls in a cycle.
     pub stalls: Vec<(Channel, f64)>,
     /// Cycles without a transfer on the memory ports after which a run ends in an error.
@@ -44,6 +46,7 @@ impl Default for SimOptions {
             max_outstanding: 16,
             bandwidth: None,
             refresh: None,
+            dram: None,
             stalls: Vec::new(),
             watchdog: 100_000,
             seed: 1,
@@ -120,6 +123,7 @@ impl SimOptions {
             refresh_interval,
             refresh_cycles,
             stall,
+            dram: self.dram.map_or_else(String::new, |dram| dram.to_string()),
             watchdog: self.watchdog,
             seed: self.seed,
         })

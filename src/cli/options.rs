@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use weightstream::dma::Coherence;
 use weightstream::driver::Accelerator;
+use weightstream::memory::Setting;
 use weightstream::target::recording::Recording;
 use weightstream::target::{Stalls, TargetOptions, TargetSpec, Trace, open};
 
@@ -28,6 +29,10 @@ pub struct SimulationArgs {
     /// Threads the model computes with; the default is one a core. The RTL takes one.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
+    /// DRAM behind the RTL instead of a memory of a fixed latency, as seen from a fabric of so many
+    /// MHz (200 if not given): ddr3-1050, ddr4-2400, 4xddr4-2400 or hbm2.
+    #[arg(long, value_name = "PRESET[@MHZ]")]
+    pub memory: Option<Setting>,
     /// Write an FST trace of the RTL to this file. It slows the simulation about a hundredfold.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -52,6 +57,7 @@ impl SimulationArgs {
             options.threads = threads.into();
         }
         options.engines = self.engines.into();
+        options.conditions.dram = self.memory;
         options.record = self
             .record
             .as_ref()
@@ -76,6 +82,7 @@ impl SimulationArgs {
                 (self.engines > 1).then(|| self.engines.to_string()),
             ),
             ("--threads", self.threads.map(|n| n.to_string())),
+            ("--memory", self.memory.map(|m| m.to_string())),
         ];
         for (name, value) in numbers {
             words.extend(

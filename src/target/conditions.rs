@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use weightstream_memory::Setting;
 
 /// Timing of the memory behind a simulated bus. The model, which has no clock, takes no notice.
 ///
@@ -24,6 +25,9 @@ pub struct Conditions {
     /// No data moves for so many cycles of every interval: (interval, cycles).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh: Option<(u32, u32)>,
+    /// DRAM in place of the fixed latency.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dram: Option<Setting>,
     #[serde(skip_serializing_if = "Stalls::is_empty")]
     pub stalls: Stalls,
 }
@@ -35,6 +39,7 @@ impl Default for Conditions {
             max_outstanding: 16,
             bandwidth: None,
             refresh: None,
+            dram: None,
             stalls: Stalls::default(),
         }
     }

@@ -147,6 +147,7 @@ fn sim_options(conditions: &Conditions, seed: u64) -> SimOptions {
         max_outstanding: conditions.max_outstanding,
         bandwidth: conditions.bandwidth,
         refresh: conditions.refresh,
+        dram: conditions.dram,
         stalls: stalls
             .filter(|(_, percent)| *percent > 0)
             .map(|(channel, percent)| (channel, f64::from(percent) / 100.0))

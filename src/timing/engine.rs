@@ -25,6 +25,9 @@ const EFFECT: u64 = 6;
 /// `ws_dma_irq`, the status bit and the line in `ws_dma_chan_regs`.
 const INTERRUPT: u64 = 3;
 
+/// Width of the descriptor port.
+const SG_BYTES: u32 = 4;
+
 /// Cycles of a chain's register accesses, in the driver's order.
 pub(super) struct Doorbells {
     s2mm: u64,
@@ -167,12 +170,18 @@ impl Engine {
         let most = conditions.max_outstanding;
         let stall = |n| stall(conditions, n);
         let totals = [regions.len() as u64, answers.len() as u64];
-        let read = |ar, r| ReadPort::new(most, stall(ar), stall(r));
-        let write = |aw: usize| WritePort::new(most, [aw, aw + 1, aw + 2].map(stall));
+        let width = config.bus_bytes as u32;
+        let read = |bytes, ar, r| ReadPort::new(bytes, most, stall(ar), stall(r));
+        let write = |bytes, aw: usize| WritePort::new(bytes, most, [aw, aw + 1, aw + 2].map(stall));
         Engine {
-            sg: ScatterGather::new(layout.rings, totals, read(8, 9), write(5)),
-            reader: Reader::new(regions, bus, read(10, 11)),
-            writer: Writer::new(answers, bus, write(12)),
+            sg: ScatterGather::new(
+                layout.rings,
+                totals,
+                read(SG_BYTES, 8, 9),
+                write(SG_BYTES, 5),
+            ),
+            reader: Reader::new(regions, bus, read(width, 10, 11)),
+            writer: Writer::new(answers, bus, write(width, 12)),
             kernel: Kernel::new(config, &packets),
             doorbells: Doorbells::new(conditions),
             windows,

@@ -26,7 +26,6 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 
 use crate::dma::GRANULE;
-use crate::memory::Model;
 use crate::quant::WeightType;
 use crate::target::Conditions;
 use engine::Engine;
@@ -176,6 +175,8 @@ impl Add for Cycles {
 
 /// Cycles of a job's window beyond which its rows are extrapolated.
 const WINDOW: u64 = 16_000;
+/// The same where DRAM refreshes: some tens of intervals.
+const DRAM_WINDOW: u64 = 64_000;
 
 /// The accelerator with the memory behind it.
 pub struct Accelerator {
@@ -185,8 +186,8 @@ pub struct Accelerator {
 }
 
 impl Accelerator {
-    pub fn new(config: &Config, memory: &Model) -> Accelerator {
-        let Model::Fixed(conditions) = memory;
+    /// `conditions` is the memory; the mean of its random stalls is taken.
+    pub fn new(config: &Config, conditions: &Conditions) -> Accelerator {
         Accelerator {
             config: *config,
             conditions: conditions.clone(),
@@ -244,10 +245,14 @@ impl Accelerator {
 
     fn simulate(&self, chains: &[Vec<Job>]) -> Vec<Cycles> {
         let mut memory = memory::Memory::new(&self.conditions);
+        let window = match self.conditions.dram {
+            Some(_) => DRAM_WINDOW,
+            None => WINDOW,
+        };
         let engine = |(number, jobs): (usize, &Vec<Job>)| {
             let number = number as u64;
             let config = &self.config;
-            (!jobs.is_empty()).then(|| Engine::new(config, &self.conditions, jobs, number, WINDOW))
+            (!jobs.is_empty()).then(|| Engine::new(config, &self.conditions, jobs, number, window))
         };
         let mut engines: Vec<Option<Engine>> = chains.iter().enumerate().map(engine).collect();
         let mut now = 0;

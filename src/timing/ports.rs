@@ -32,11 +32,6 @@ impl Stall {
     }
 }
 
-struct Burst {
-    ready_at: u64,
-    left: u32,
-}
-
 /// What a read port does in a cycle.
 #[derive(Clone, Copy, Default)]
 pub(super) struct ReadEvents {
@@ -48,7 +43,11 @@ pub(super) struct ReadEvents {
 }
 
 pub(super) struct ReadPort {
-    bursts: VecDeque<Burst>,
+    beat_bytes: u32,
+    /// Beats yet to be given of the bursts that are out.
+    bursts: VecDeque<u32>,
+    /// When they may be given: from a cycle on, so many.
+    runs: VecDeque<(u64, u32)>,
     most: usize,
     stall_address: Stall,
     stall_data: Stall,
@@ -58,9 +57,11 @@ pub(super) struct ReadPort {
 }
 
 impl ReadPort {
-    pub fn new(most: u32, stall_address: f64, stall_data: f64) -> ReadPort {
+    pub fn new(beat_bytes: u32, most: u32, stall_address: f64, stall_data: f64) -> ReadPort {
         ReadPort {
+            beat_bytes,
             bursts: VecDeque::new(),
+            runs: VecDeque::new(),
             most: most as usize,
             stall_address: Stall::new(stall_address),
             stall_data: Stall::new(stall_data),
@@ -77,13 +78,11 @@ impl ReadPort {
         memory: &mut Memory,
     ) -> ReadEvents {
         let mut events = ReadEvents::default();
-        if let Some((_, beats)) = address
+        if let Some((addr, beats)) = address
             && self.ready
         {
-            self.bursts.push_back(Burst {
-                ready_at: now + memory.latency(),
-                left: beats,
-            });
+            self.bursts.push_back(beats);
+            memory.read(now, addr, self.beat_bytes, beats, &mut self.runs);
             events.address = true;
         }
         if let Some(last) = self.valid.take() {
@@ -92,20 +91,32 @@ impl ReadPort {
                 self.bursts.pop_front();
             }
         }
-        if let Some(burst) = self.bursts.front_mut()
-            && burst.ready_at <= now + 1
+        if let Some((ready, beats)) = self.runs.front_mut()
+            && *ready <= now + 1
             && memory.can_move()
             && !self.stall_data.now()
+            && let Some(left) = self.bursts.front_mut()
         {
             memory.moved();
-            burst.left -= 1;
-            self.valid = Some(burst.left == 0);
+            *beats -= 1;
+            if *beats == 0 {
+                self.runs.pop_front();
+            }
+            *left -= 1;
+            self.valid = Some(*left == 0);
         }
         // A stall of a channel on which nothing waits costs nothing.
         let waits = address.is_some() && !events.address;
         self.ready = self.bursts.len() < self.most && !(waits && self.stall_address.now());
         events
     }
+}
+
+struct WriteBurst {
+    addr: u64,
+    beats: u32,
+    /// From when on its response may be given; 0 before its data is in.
+    response: u64,
 }
 
 /// What a write port does in a cycle.
@@ -117,8 +128,9 @@ pub(super) struct WriteEvents {
 }
 
 pub(super) struct WritePort {
-    /// Of each burst whose address is taken: when its response may be given, once its data is in.
-    bursts: VecDeque<Option<u64>>,
+    beat_bytes: u32,
+    /// The bursts whose address is taken.
+    bursts: VecDeque<WriteBurst>,
     filled: usize,
     most: usize,
     stall_address: Stall,
@@ -130,9 +142,10 @@ pub(super) struct WritePort {
 }
 
 impl WritePort {
-    pub fn new(most: u32, stalls: [f64; 3]) -> WritePort {
+    pub fn new(beat_bytes: u32, most: u32, stalls: [f64; 3]) -> WritePort {
         let [stall_address, stall_data, stall_response] = stalls.map(Stall::new);
         WritePort {
+            beat_bytes,
             bursts: VecDeque::new(),
             filled: 0,
             most: most as usize,
@@ -160,21 +173,30 @@ impl WritePort {
             events.data = true;
             memory.moved();
             if last {
-                self.bursts[self.filled] = Some(now + memory.latency());
+                let burst = &mut self.bursts[self.filled];
+                burst.response = memory.write(now, burst.addr, burst.beats * self.beat_bytes);
                 self.filled += 1;
             }
         }
-        if address.is_some() && self.ready {
+        if let Some((addr, beats)) = address
+            && self.ready
+        {
             events.address = true;
-            self.bursts.push_back(None);
+            self.bursts.push_back(WriteBurst {
+                addr,
+                beats,
+                response: 0,
+            });
         }
         if std::mem::take(&mut self.valid) {
             events.response = true;
             self.bursts.pop_front();
             self.filled -= 1;
         }
-        if let Some(Some(at)) = self.bursts.front() {
-            self.valid = *at <= now + 1 && !self.stall_response.now();
+        if self.filled > 0
+            && let Some(burst) = self.bursts.front()
+        {
+            self.valid = burst.response <= now + 1 && !self.stall_response.now();
         }
         let waits = address.is_some() && !events.address;
         self.ready = self.bursts.len() < self.most && !(waits && self.stall_address.now());

@@ -111,6 +111,7 @@ fn conditions() -> impl Strategy<Value = Conditions> {
             max_outstanding,
             bandwidth,
             refresh,
+            dram: None,
             stalls: Stalls(stalls),
         },
     )
