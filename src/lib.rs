@@ -9,6 +9,7 @@
 /// Whether llama.cpp, and with it a ggml, is linked in.
 pub const LINKS_LLAMA_CPP: bool = cfg!(feature = "llama");
 
+pub mod boards;
 #[cfg(feature = "rtl")]
 pub mod coverage;
 pub mod dma;
