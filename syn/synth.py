@@ -5,12 +5,14 @@
     syn/synth.py --config w256b2 ...    others, named by bus width and blocks a cycle
     syn/synth.py --config all           those that docs/area.md lists
     syn/synth.py --paths 20             the longest paths too
+    syn/synth.py --area syn/area.csv    the rows of that file renewed, which `weightstream predict` reads
 
 A run fails on a latch, a net with several drivers, a memory left unmapped or a multiplier without
 its registers. Takes one to ten minutes each. Logs and netlists are kept in target/synth/.
 """
 
 import argparse
+import csv
 import json
 import re
 import subprocess
@@ -112,7 +114,17 @@ def row(config, family, max_cols, max_k, most_paths):
         f"    {p.picoseconds} ps, {p.luts} LUTs, {p.carries} carries: {p.start} to {p.end}"
         for p in distinct(worst)[:most_paths]
     ]
-    return "\n".join(lines)
+    return "\n".join(lines), [config, family, *(f"{count:g}" for count in used)]
+
+
+def renew(file, rows):
+    """Puts rows of `syn/area.csv` in place of those of the same configuration and family."""
+    names = ["configuration", "family", "lut", "ff", "dsp", "bram36"]
+    with file.open() as text:
+        table = {tuple(row[:2]): row for row in csv.reader(text)}
+    table.update({tuple(row[:2]): row for row in [names, *rows]})
+    with file.open("w") as text:
+        csv.writer(text, lineterminator="\n").writerows(table.values())
 
 
 def distinct(worst):
@@ -127,6 +139,7 @@ def main():
     parser.add_argument("--max-cols", type=int, default=4)
     parser.add_argument("--max-k", type=int, default=16384)
     parser.add_argument("--paths", type=int, default=0, metavar="N", help="the N longest paths")
+    parser.add_argument("--area", type=Path, metavar="FILE", help="renew this file's rows")
     parser.add_argument("--jobs", type=int, default=2, help="runs at a time")
     options = parser.parse_args()
     configs = CONFIGS if options.config == ["all"] else options.config
@@ -141,8 +154,13 @@ def main():
             for config in configs
             for family in options.family
         ]
+        rows = []
         for run in runs:
-            print(run.result(), flush=True)
+            text, row_of_area = run.result()
+            print(text, flush=True)
+            rows.append(row_of_area)
+    if options.area:
+        renew(options.area, rows)
 
 
 if __name__ == "__main__":

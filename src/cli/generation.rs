@@ -136,7 +136,7 @@ impl GenerationArgs {
         let mut tokens = Vec::new();
         let mut decoded = 0;
         loop {
-            let token = sampler.sample(&mut context);
+            let token = sampler.sample(&context);
             tokens.push(token);
             if model.is_end(token) {
                 break;

@@ -14,6 +14,8 @@ mod load;
 #[cfg(feature = "rtl")]
 mod mutate;
 mod options;
+mod platform;
+mod predict;
 #[cfg(feature = "llama")]
 mod profile;
 mod regress;
@@ -46,6 +48,7 @@ enum Command {
     Run(run::Args),
     #[cfg(feature = "llama")]
     Profile(profile::Args),
+    Predict(predict::Args),
     Regress(regress::Args),
     #[command(subcommand)]
     Vectors(vectors::Command),
@@ -95,6 +98,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(args),
         #[cfg(feature = "llama")]
         Command::Profile(args) => profile::run(args),
+        Command::Predict(args) => predict::run(args),
         Command::Regress(args) => regress::run(args),
         Command::Vectors(command) => vectors::run(command),
         Command::Verify(args) => verify::run(args),

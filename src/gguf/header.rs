@@ -1,6 +1,6 @@
 //! One file's header.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 
 use super::cursor::{self, Cursor, Value};
@@ -15,6 +15,17 @@ const DEFAULT_ALIGNMENT: u64 = 32;
 pub(super) struct Header {
     pub tensors: Vec<TensorInfo>,
     pub split: Split,
+    /// Metadata that are integers of at least 0.
+    pub numbers: BTreeMap<String, u64>,
+}
+
+/// Whether the tensors' bytes have to be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// Each tensor's bytes are checked to lie within the file.
+    Whole,
+    /// The file may end behind its header.
+    HeaderOnly,
 }
 
 /// The file's place among the files of a model; source: the keys `split.*` that llama.cpp's
@@ -27,9 +38,8 @@ pub(super) struct Split {
     pub tensors: Option<u64>,
 }
 
-/// Reads the header of `file`, the `part`th of a model's files. Every tensor's bytes are checked to
-/// lie within the file.
-pub(super) fn read(file: &File, part: usize) -> Result<Header, cursor::Error> {
+/// Reads the header of `file`, the `part`th of a model's files.
+pub(super) fn read(file: &File, part: usize, extent: Extent) -> Result<Header, cursor::Error> {
     let mut cursor = Cursor::new(file)?;
     let magic = cursor.array::<4>("magic")?;
     if &magic != b"GGUF" {
@@ -49,9 +59,13 @@ pub(super) fn read(file: &File, part: usize) -> Result<Header, cursor::Error> {
         count: 1,
         tensors: None,
     };
+    let mut numbers = BTreeMap::new();
     for n in 0..entry_count {
         let key = cursor.string(&format!("key of metadata entry {n}"))?;
         let value = cursor.value(&key)?;
+        if let Some(number) = value.count() {
+            numbers.insert(key.clone(), number);
+        }
         let count = || {
             value
                 .count()
@@ -96,9 +110,15 @@ pub(super) fn read(file: &File, part: usize) -> Result<Header, cursor::Error> {
             .checked_add(tensor.file_offset)
             .ok_or_else(|| cursor::bad(&field, tensor.file_offset, "an offset in the file"))?;
         let field = format!("data of tensor {}", tensor.name);
-        cursor.check(&field, tensor.file_offset, tensor.bytes)?;
+        if extent == Extent::Whole {
+            cursor.check(&field, tensor.file_offset, tensor.bytes)?;
+        }
     }
-    Ok(Header { tensors, split })
+    Ok(Header {
+        tensors,
+        split,
+        numbers,
+    })
 }
 
 /// Reads one tensor entry; its offset still counts from the start of the data.

@@ -9,17 +9,18 @@ mod types;
 
 pub use types::{TypeInfo, type_info};
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use header::Header;
+use header::{Extent, Header};
 
 /// A GGUF model, its files open, with its tensors' places.
 pub struct Gguf {
     parts: Vec<Part>,
     tensors: Vec<TensorInfo>,
+    numbers: BTreeMap<String, u64>,
 }
 
 /// One of a model's files.
@@ -79,11 +80,21 @@ impl Gguf {
     /// Opens the model whose only or first file is `path` and reads the headers of all its files.
     /// Every tensor's bytes are checked to lie within its file.
     pub fn open(path: impl AsRef<Path>) -> Result<Gguf, GgufError> {
-        let path = path.as_ref();
-        let (first, header) = Part::open(path, 0)?;
+        Self::open_extent(path.as_ref(), Extent::Whole)
+    }
+
+    /// As [`Gguf::open`], of files that may end behind their headers: the start of a model that is
+    /// not at hand. Its tensors cannot be read.
+    pub fn open_header(path: impl AsRef<Path>) -> Result<Gguf, GgufError> {
+        Self::open_extent(path.as_ref(), Extent::HeaderOnly)
+    }
+
+    fn open_extent(path: &Path, extent: Extent) -> Result<Gguf, GgufError> {
+        let (first, header) = Part::open(path, 0, extent)?;
         let mut gguf = Gguf {
             parts: vec![first],
             tensors: header.tensors,
+            numbers: header.numbers,
         };
         if header.split.count <= 1 {
             return Ok(gguf);
@@ -101,7 +112,7 @@ impl Gguf {
                 let expected = format!("one that ends in -00001-of-{count:05}.gguf");
                 bad("the file's name", path.display().to_string(), expected)
             })?;
-            gguf.add(&path, no, count)?;
+            gguf.add(&path, no, count, extent)?;
         }
         let found = gguf.tensors.len() as u64;
         if let Some(said) = header.split.tensors.filter(|n| *n != found) {
@@ -114,7 +125,7 @@ impl Gguf {
     /// As [`Gguf::open`], of a model in one file that is open already and called `name` in messages.
     pub fn from_file(file: File, name: impl AsRef<Path>) -> Result<Gguf, GgufError> {
         let path = name.as_ref().to_path_buf();
-        let header = header::read(&file, 0).map_err(|e| e.at(&path))?;
+        let header = header::read(&file, 0, Extent::Whole).map_err(|e| e.at(&path))?;
         if header.split.count > 1 {
             let error = cursor::bad("split.count", header.split.count, "1, one file by itself");
             return Err(error.at(&path));
@@ -122,12 +133,13 @@ impl Gguf {
         Ok(Gguf {
             parts: vec![Part { path, file }],
             tensors: header.tensors,
+            numbers: header.numbers,
         })
     }
 
     /// Adds file `no` of `count`.
-    fn add(&mut self, path: &Path, no: u64, count: u64) -> Result<(), GgufError> {
-        let (part, header) = Part::open(path, self.parts.len())?;
+    fn add(&mut self, path: &Path, no: u64, count: u64, extent: Extent) -> Result<(), GgufError> {
+        let (part, header) = Part::open(path, self.parts.len(), extent)?;
         for (field, value, expected) in [
             ("split.no", header.split.no, no),
             ("split.count", header.split.count, count),
@@ -156,6 +168,16 @@ impl Gguf {
     /// All tensors, in the headers' order.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
+    }
+
+    /// The architecture's number `key`, as `expert_used_count` of `llama.expert_used_count`, from
+    /// the first file's metadata.
+    pub fn architecture_number(&self, key: &str) -> Option<u64> {
+        let of_key = |(name, _): &(&String, &u64)| {
+            name.split_once('.')
+                .is_some_and(|(architecture, rest)| rest == key && architecture != "general")
+        };
+        self.numbers.iter().find(of_key).map(|(_, value)| *value)
     }
 
     pub fn tensor(&self, name: &str) -> Option<&TensorInfo> {
@@ -195,7 +217,7 @@ impl Gguf {
 
 impl Part {
     /// Opens `path`, file number `part` of a model, and reads its header.
-    fn open(path: &Path, part: usize) -> Result<(Part, Header), GgufError> {
+    fn open(path: &Path, part: usize, extent: Extent) -> Result<(Part, Header), GgufError> {
         let io_error = |source| GgufError::Io {
             path: path.into(),
             source,
@@ -206,7 +228,7 @@ impl Part {
             return Err(io_error(source));
         }
         let file = File::open(path).map_err(io_error)?;
-        let header = header::read(&file, part).map_err(|e| e.at(path))?;
+        let header = header::read(&file, part, extent).map_err(|e| e.at(path))?;
         let path = path.into();
         Ok((Part { path, file }, header))
     }

@@ -212,7 +212,7 @@ impl Profile {
         if let Some((name, value)) = numbers.iter().find(|(_, value)| *value == 0) {
             return bad(name, value, positive());
         }
-        if let Some(clock) = self.clock_mhz.filter(|c| !(*c > 0.0)) {
+        if let Some(clock) = self.clock_mhz.filter(|c| c.is_nan() || *c <= 0.0) {
             return bad("clock_mhz", &clock, positive());
         }
         for chain in self.chains() {
