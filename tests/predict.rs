@@ -107,9 +107,35 @@ fn a_token_is_as_the_rtl_has_it() {
 }
 
 #[test]
+fn a_model_that_is_not_at_hand_on_a_board() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let (json_file, csv, svg) = (text("s.json"), text("s.csv"), text("s.svg"));
+    let args = [
+        &["predict", "--arch", "archs/llama-3-70b.toml"][..],
+        &["--board", "boards/kv260.toml", "--max-k", "32768"],
+        &["--sweep", "clock=200,300", "--sweep", "width=128,512"],
+        &["--json", &json_file, "--csv", &csv, "--plot", &svg],
+    ];
+    let (status, stderr) = weightstream(&args.concat());
+    assert_eq!(status, 0, "{stderr}");
+    let points = json(Path::new(&json_file));
+    let rate = |n: usize| points[n]["decode_tokens_per_s"].as_f64().unwrap();
+    assert!(rate(0) < rate(1) && rate(1) < rate(3) && rate(0) < rate(2));
+    // 39.37 GB a token from memory of 19.2 GB/s.
+    assert!(rate(3) > 0.4 && rate(3) < 19.2 / 39.37, "{points}");
+    assert_eq!(fs::read_to_string(csv).unwrap().lines().count(), 5);
+    assert!(fs::read_to_string(svg).unwrap().starts_with("<svg"));
+}
+
+#[test]
 fn bad_questions_have_their_status() {
     for (args, says) in [
         (&["predict"][..], "--model"),
+        (
+            &["predict", "-m", MODEL, "--board", "Cargo.toml"],
+            "Cargo.toml: ",
+        ),
         (
             &["predict", "--arch", "archs/none.toml"],
             "archs/none.toml: ",
