@@ -357,10 +357,14 @@ fn an_unknown_ggml_is_refused_by_its_version() {
     unsafe extern "C" fn never_5(_: *mut abi::BufferType) -> bool {
         false
     }
+    unsafe extern "C" fn never_6(_: *const abi::Tensor) -> usize {
+        0
+    }
     let mut api = Api {
         version,
         op_name,
         get_type_traits: never_1,
+        nbytes: never_6,
         graph_n_nodes: never_2,
         graph_node: never_3,
         buffer_init: never_4,

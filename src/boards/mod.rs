@@ -231,11 +231,7 @@ mod tests {
             ),
             ("engines = 1", "engines = 9", "fabric.engines is 9"),
             ("cores = 4", "cores = 0", "host.cores is 0"),
-            (
-                "heap_bytes = 0xE000_0000",
-                "heap_bytes = 0",
-                "memory.heap_bytes is 0",
-            ),
+            ("heap_mib = 3584", "heap_mib = 0", "memory.heap_mib is 0"),
             (
                 "cores = 4",
                 "cores = 4\ncolour = 1",

@@ -488,7 +488,7 @@ impl Writer {
             }
             self.open += 1;
             let finish = last || left == 1;
-            let page_end = (addr + 1) * self.bus_bytes % PAGE == 0;
+            let page_end = ((addr + 1) * self.bus_bytes).is_multiple_of(PAGE);
             if finish || page_end || self.open == S2MM_BURST {
                 self.closed = Some(Segment {
                     addr: self.open_at * self.bus_bytes,

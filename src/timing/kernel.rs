@@ -219,7 +219,7 @@ impl Kernel {
             let makes = self.slot + label.words >= label.slots;
             let blocked = makes && !self.room;
             self.hold = if blocked { Hold::Output } else { Hold::Lanes };
-            if !blocked && !(label.kind == Kind::Weights && store_busy) {
+            if !(blocked || label.kind == Kind::Weights && store_busy) {
                 store = label.kind == Kind::Activations;
                 self.slot += 1;
                 done = self.slot == label.slots;
