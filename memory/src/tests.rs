@@ -88,7 +88,7 @@ fn writes_go_in_batches_and_turn_the_bus() {
     let mut dram = dram("ddr4-2400@1000");
     let mut ready = [0; 8];
     for n in 0..64u64 {
-        assert!(dram.write(n, 1 << 20 | n * 64, 64) > n);
+        assert!(dram.write(n, (1 << 20) + n * 64, 64) > n);
         dram.read(n, n * 512, 64, &mut ready);
     }
     let stats = dram.stats();
