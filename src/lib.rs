@@ -27,6 +27,7 @@ pub mod profile;
 pub mod quant;
 pub mod regress;
 pub mod regs;
+pub mod sample;
 pub mod target;
 pub mod timing;
 pub mod vectors;

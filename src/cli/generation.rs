@@ -16,6 +16,7 @@ use weightstream::llama::{
     Context, ContextOptions, Model, Outputs, Sampler, TextStream, Token, register,
 };
 use weightstream::loader::Reads;
+use weightstream::sample::{Estimate, StratumReport};
 use weightstream::target::{Activity, TargetSpec};
 
 use super::options::SimulationArgs;
@@ -231,7 +232,7 @@ pub struct Generation {
 }
 
 /// What a part of the work took.
-#[derive(Clone, Copy, Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub struct Phase {
     /// Tokens computed.
     pub tokens: usize,
@@ -239,6 +240,15 @@ pub struct Phase {
     pub jobs: u64,
     /// On a cycle-accurate target.
     pub simulated: Option<Simulated>,
+    /// On one of which chains are sampled.
+    pub sampled: Option<Sampled>,
+}
+
+/// What a sample says of all chains.
+#[derive(Clone, Serialize)]
+pub struct Sampled {
+    pub estimate: Estimate,
+    pub strata: Vec<StratumReport>,
 }
 
 /// What a cycle-accurate target did meanwhile.
@@ -286,12 +296,17 @@ impl Meter {
 
     fn stop(self, tokens: usize) -> Phase {
         let simulated = self.activity.zip(self.backend.activity());
+        let sampled = self.backend.take_sample().map(|tally| Sampled {
+            estimate: tally.estimate(),
+            strata: tally.report(),
+        });
         Phase {
             tokens,
             seconds: self.start.elapsed().as_secs_f64(),
             jobs: self.backend.stats().jobs - self.jobs,
             simulated: simulated
                 .map(|(start, end)| Simulated::between(start, end, self.backend.engines())),
+            sampled,
         }
     }
 }

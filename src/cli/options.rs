@@ -8,6 +8,7 @@ use clap::Args;
 use weightstream::dma::Coherence;
 use weightstream::driver::Accelerator;
 use weightstream::memory::Setting;
+use weightstream::sample::Sampling;
 use weightstream::target::recording::Recording;
 use weightstream::target::{Stalls, TargetOptions, TargetSpec, Trace, open};
 
@@ -33,6 +34,13 @@ pub struct SimulationArgs {
     /// MHz (200 if not given): ddr3-1050, ddr4-2400, 4xddr4-2400 or hbm2.
     #[arg(long, value_name = "PRESET[@MHZ]")]
     pub memory: Option<Setting>,
+    /// Compute on the model, and run only this share of the chains of jobs on the RTL, 0 to 1: their
+    /// answers are compared bit for bit, and the cycles of the whole are estimated.
+    #[arg(long, value_name = "RATE")]
+    pub sample: Option<f64>,
+    /// Seed of the draw of --sample.
+    #[arg(long, value_name = "S", default_value_t = 0, requires = "sample")]
+    pub sample_seed: u64,
     /// Write an FST trace of the RTL to this file. It slows the simulation about a hundredfold.
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -58,6 +66,10 @@ impl SimulationArgs {
         }
         options.engines = self.engines.into();
         options.conditions.dram = self.memory;
+        options.sampling = self.sample.map(|rate| Sampling {
+            rate,
+            seed: self.sample_seed,
+        });
         options.record = self
             .record
             .as_ref()

@@ -6,6 +6,7 @@ use super::shard::Shard;
 use super::{Capabilities, ChainLog, DriverError, Engine};
 use crate::dma::Heap;
 use crate::quant::{WeightType, q8_0_row_bytes};
+use crate::sample::Tally;
 use crate::target::{Activity, Target};
 
 /// Activations: columns of the same length.
@@ -90,12 +91,18 @@ impl Accelerator {
         let Target {
             heap,
             devices,
+            sample,
             length_width,
             ..
         } = target;
+        let (mut sampled, sampling) = match sample {
+            Some(sample) => (sample.devices.into_iter(), Some(sample.sampling)),
+            None => (Vec::new().into_iter(), None),
+        };
         let mut shards = Vec::new();
         for device in devices {
-            shards.push(Shard::new(&heap, device, length_width)?);
+            let sample = sampled.next().zip(sampling);
+            shards.push(Shard::new(&heap, device, sample, length_width)?);
         }
         let first = shards
             .first()
@@ -157,6 +164,18 @@ impl Accelerator {
             chains.map(move |chain| ChainLog { engine, ..chain })
         });
         logs.collect()
+    }
+
+    /// Where chains are sampled, what came since the last call: the tally of the engine that took
+    /// most, since they run side by side.
+    pub fn take_sample(&mut self) -> Option<Tally> {
+        let samplers = self.shards.iter_mut().filter_map(|s| s.sampler.as_mut());
+        let tallies = samplers.map(|sampler| {
+            let tally = sampler.tally.clone();
+            sampler.tally.clear();
+            tally
+        });
+        tallies.max_by(|a, b| a.estimate().cycles.total_cmp(&b.estimate().cycles))
     }
 
     /// Number of engines.

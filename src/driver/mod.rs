@@ -7,6 +7,7 @@ mod accelerator;
 mod engine;
 mod log;
 mod ring;
+mod sampler;
 mod shard;
 
 pub use accelerator::{Accelerator, Input, MatMul, Stats};
@@ -94,6 +95,16 @@ pub enum DriverError {
         tag: u32,
         expected: usize,
         found: usize,
+    },
+    /// A sampled chain's answer differs between the RTL and the model.
+    #[error(
+        "job {tag}: the RTL's answer of {found} bytes differs from the model's of {expected} at byte {at}"
+    )]
+    Differs {
+        tag: u32,
+        found: usize,
+        expected: usize,
+        at: usize,
     },
     /// The kernel was built without this type, or the shape is beyond it.
     #[error("{field} {value} is not supported by this kernel: {limit}")]

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use super::engine::{MAX_CHAIN, Packet, Part};
 use super::log::Log;
+use super::sampler::Sampler;
 use super::{Answer, Capabilities, ChainLog, DriverError, Engine, Input, JobLog, MatMul, Stats};
 use crate::dma::{Buffer, Heap};
 use crate::quant::{q8_0_row_bytes, quantize_q8_0};
 use crate::regs::job::{self, FOOTER_BYTES, Footer, HEADER_BYTES, Header, PART_ALIGN};
+use crate::sample::{Sampling, Shape};
 use crate::target::Device;
 
 /// Bytes of DMA memory for the answers of one chain. A job with more results is split by rows.
@@ -18,6 +20,7 @@ const ACTIVATION_BYTES: usize = 1 << 20;
 /// An engine with the DMA memory that jobs need beside their weights.
 pub(super) struct Shard {
     pub engine: Engine,
+    pub sampler: Option<Sampler>,
     headers: Buffer,
     activations: Buffer,
     answers: Buffer,
@@ -40,9 +43,22 @@ struct Planned {
     cols: usize,
     /// What preparing it took.
     prepare: Duration,
+    /// It uses the activations of the job before.
+    reuse: bool,
 }
 
 impl Planned {
+    fn shape(&self, matmuls: &[MatMul<'_>]) -> Shape {
+        let MatMul { ty, k, .. } = matmuls[self.matmul];
+        Shape {
+            ty,
+            k,
+            rows: self.rows,
+            cols: self.cols,
+            reuse: self.reuse,
+        }
+    }
+
     fn answer_len(&self) -> usize {
         self.rows * self.cols * 4 + FOOTER_BYTES
     }
@@ -78,6 +94,7 @@ impl Shard {
     pub fn new(
         heap: &Heap,
         device: Box<dyn Device>,
+        sample: Option<(Box<dyn Device>, Sampling)>,
         length_width: u32,
     ) -> Result<Shard, DriverError> {
         let engine = Engine::new(heap, device, length_width)?;
@@ -89,6 +106,9 @@ impl Shard {
             headers: heap.alloc(MAX_CHAIN * HEADER_BYTES)?,
             activations: heap.alloc(largest.max(ACTIVATION_BYTES))?,
             answers: heap.alloc(ANSWER_BYTES)?,
+            sampler: sample
+                .map(|(device, sampling)| Sampler::new(heap, device, length_width, sampling))
+                .transpose()?,
             engine,
             next_tag: 1,
             stats: Stats::default(),
@@ -183,6 +203,7 @@ impl Shard {
             let tag = self.next_tag;
             self.next_tag = self.next_tag.wrapping_add(1);
             let header_at = chain.jobs.len() * HEADER_BYTES;
+            let reuse = tile.held;
             let header = Header {
                 magic: job::MAGIC,
                 version: job::VERSION,
@@ -191,7 +212,7 @@ impl Shard {
                 rows: rows as u32,
                 cols: cols as u32,
                 skip: skip as u32,
-                flags: if tile.held { job::REUSE_ACTIVATIONS } else { 0 },
+                flags: if reuse { job::REUSE_ACTIVATIONS } else { 0 },
                 tag,
             };
             self.headers.write(header_at, &header.to_bytes())?;
@@ -227,6 +248,7 @@ impl Shard {
                 first_col: tile.first_col,
                 cols,
                 prepare: begin.elapsed(),
+                reuse,
             });
             chain.answer_bytes += padded(answer_len);
         }
@@ -271,7 +293,17 @@ impl Shard {
         }
         self.headers.sync_for_device(0, jobs.len() * HEADER_BYTES)?;
         let packets: Vec<Packet> = jobs.iter().map(|j| j.packet.clone()).collect();
+        let expected = match &mut self.sampler {
+            Some(sampler) => {
+                let shapes: Vec<Shape> = jobs.iter().map(|j| j.shape(matmuls)).collect();
+                sampler.run(&shapes, &packets, &self.answers)?
+            }
+            None => None,
+        };
         let answers = self.engine.run(&packets)?;
+        if let Some(expected) = expected {
+            Sampler::compare(&packets, &expected, &answers, &self.answers)?;
+        }
         let mut noted = Vec::new();
         let taken = jobs.iter().zip(answers).try_for_each(|(job, answer)| {
             let begin = Instant::now();

@@ -32,6 +32,7 @@ use crate::gguf::{Gguf, GgufError};
 use crate::loader::Reads;
 use crate::profile::Profile as Recording;
 use crate::quant::WeightType;
+use crate::sample::Tally;
 use crate::target::Activity;
 
 use file::ModelFile;
@@ -256,6 +257,11 @@ impl Registration {
     /// Engines that share the rows.
     pub fn engines(self) -> usize {
         lock(&self.0.accelerator).engines()
+    }
+
+    /// What was sampled since the last call ([`Accelerator::take_sample`]).
+    pub fn take_sample(self) -> Option<Tally> {
+        lock(&self.0.accelerator).take_sample()
     }
 
     /// What a cycle-accurate target did so far.

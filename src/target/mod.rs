@@ -11,7 +11,7 @@ pub mod recording;
 pub mod rtl;
 
 pub use conditions::{Beat, CHANNELS, Conditions, Port, Stalls, Trace};
-pub use open::{Target, TargetError, TargetOptions, TargetSpec, open};
+pub use open::{Sample, Target, TargetError, TargetOptions, TargetSpec, open};
 
 use std::ops::Range;
 

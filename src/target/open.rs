@@ -10,8 +10,10 @@ use super::model::{ModelConfig, ModelDevice};
 use super::recording::{Recorder, Recording, RecordingError, Replay, ReplayFile};
 #[cfg(feature = "rtl")]
 use super::rtl::{RtlDevice, RtlModel};
-use super::{Conditions, Device, DeviceError, Fault, Trace};
+use super::{Conditions, Device, DeviceError, Fault, Trace, Window};
 use crate::dma::{Coherence, DmaError, GRANULE, Heap, SimMemory};
+use crate::regs::kernel;
+use crate::sample::Sampling;
 
 /// Which target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,6 +104,8 @@ pub struct TargetOptions {
     pub record: Option<Arc<Recording>>,
     /// Keep a log of the data beats ([`Device::take_beats`]).
     pub log_beats: bool,
+    /// Compute on the model, and some chains on the target too.
+    pub sampling: Option<Sampling>,
 }
 
 impl Default for TargetOptions {
@@ -120,6 +124,7 @@ impl Default for TargetOptions {
             trace: None,
             record: None,
             log_beats: false,
+            sampling: None,
         }
     }
 }
@@ -136,8 +141,17 @@ pub struct Target {
     pub heap: Heap,
     /// One an engine.
     pub devices: Vec<Box<dyn Device>>,
+    /// Cycle-accurate engines on the same memory that run some chains too.
+    pub sample: Option<Sample>,
     /// Width of the DMA's length fields in bits.
     pub length_width: u32,
+}
+
+/// What runs some of the chains too.
+pub struct Sample {
+    pub sampling: Sampling,
+    /// One an engine.
+    pub devices: Vec<Box<dyn Device>>,
 }
 
 /// Why a target could not be opened.
@@ -216,12 +230,56 @@ pub fn open(spec: &TargetSpec, options: &TargetOptions) -> Result<Target, Target
         });
         devices = recorded.collect();
     }
+    let mut sample = None;
+    if let Some(sampling) = options.sampling {
+        if let TargetSpec::Model | TargetSpec::Replay(_) = spec {
+            return Err(TargetError::Option {
+                option: "sampling",
+                value: sampling.rate.to_string(),
+                wanted: "for a target without a clock",
+            });
+        }
+        if !(sampling.rate > 0.0 && sampling.rate <= 1.0) {
+            return Err(TargetError::Option {
+                option: "sampling",
+                value: sampling.rate.to_string(),
+                wanted: "a share above 0, up to 1",
+            });
+        }
+        let models = devices
+            .iter_mut()
+            .map(|device| like(device.as_mut(), memory.clone(), options));
+        let models = models.collect::<Result<_, _>>()?;
+        sample = Some(Sample {
+            sampling,
+            devices: std::mem::replace(&mut devices, models),
+        });
+    }
     Ok(Target {
         spec: spec.clone(),
         devices,
+        sample,
         heap,
         length_width: options.length_width,
     })
+}
+
+/// A model that takes the same jobs as `device`.
+fn like(
+    device: &mut dyn Device,
+    memory: Arc<SimMemory>,
+    options: &TargetOptions,
+) -> Result<Box<dyn Device>, DeviceError> {
+    let bus = device.read32(Window::Kernel, kernel::CAP_BUS)?;
+    let config = ModelConfig {
+        bus_bytes: (bus & 0xFFFF) as usize / 8,
+        blocks_per_cycle: bus >> 16 & 0xFF,
+        max_k: device.read32(Window::Kernel, kernel::CAP_MAX_K)?,
+        max_cols: device.read32(Window::Kernel, kernel::CAP_MAX_COLS)?,
+        threads: options.threads,
+        ..ModelConfig::default()
+    };
+    Ok(Box::new(ModelDevice::new(memory, config)))
 }
 
 /// Engine `engine` of the target; of a recording, in session `session`.

@@ -27,6 +27,7 @@ use serde::Serialize;
 
 use crate::dma::GRANULE;
 use crate::quant::WeightType;
+use crate::sample::Shape;
 use crate::target::Conditions;
 use engine::Engine;
 
@@ -54,6 +55,16 @@ impl Job {
             cols,
             reuse: false,
             weights: 0,
+        }
+    }
+}
+
+impl From<Shape> for Job {
+    /// With its weights at the start of a page.
+    fn from(shape: Shape) -> Job {
+        Job {
+            reuse: shape.reuse,
+            ..Job::new(shape.ty, shape.k, shape.rows, shape.cols)
         }
     }
 }

@@ -39,6 +39,7 @@ pub fn outcomes(
         spec: TargetSpec::Model,
         heap: Heap::new(memory.clone()).map_err(TargetError::from)?,
         devices: vec![Box::new(ModelDevice::new(memory, config))],
+        sample: None,
         length_width: options.length_width,
     };
     let mut player = Player::new(target, options, 0)?;

@@ -22,6 +22,22 @@ pub fn open(options: &TargetOptions, condition: Condition) -> Result<Target, Tar
         options.coherence,
         options.seed,
     )?);
+    let device = device(memory.clone(), options, condition);
+    Ok(Target {
+        spec: TargetSpec::Model,
+        heap: Heap::new(memory)?,
+        devices: vec![device],
+        sample: None,
+        length_width: options.length_width,
+    })
+}
+
+/// The engine of such a target, on `memory`.
+pub fn device(
+    memory: Arc<SimMemory>,
+    options: &TargetOptions,
+    condition: Condition,
+) -> Box<dyn Device> {
     let config = ModelConfig {
         max_cols: 4,
         max_k: 16384,
@@ -29,18 +45,12 @@ pub fn open(options: &TargetOptions, condition: Condition) -> Result<Target, Tar
         faults: options.faults.clone(),
         ..ModelConfig::default()
     };
-    let device = Faulty {
+    Box::new(Faulty {
         model: ModelDevice::new(memory.clone(), config),
-        memory: memory.clone(),
+        memory,
         condition,
         curdesc: [0; 2],
         headers: Vec::new(),
-    };
-    Ok(Target {
-        spec: TargetSpec::Model,
-        heap: Heap::new(memory)?,
-        devices: vec![Box::new(device)],
-        length_width: options.length_width,
     })
 }
 
