@@ -33,14 +33,25 @@ pub struct Draw {
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub draw: Draw,
-    pub rtl: u64,
+    /// On the RTL, a seed of stalls each.
+    pub runs: Vec<u64>,
     pub model: Cycles,
 }
 
 impl Measured {
+    /// On the RTL, the mean of the seeds.
+    pub fn rtl(&self) -> f64 {
+        self.runs.iter().sum::<u64>() as f64 / self.runs.len() as f64
+    }
+
     /// The model's error, relative to the RTL.
     pub fn error(&self) -> f64 {
-        self.model.total as f64 / self.rtl as f64 - 1.0
+        self.model.total as f64 / self.rtl() - 1.0
+    }
+
+    /// The same, relative to the first seed's run alone.
+    pub fn error_of_one(&self) -> f64 {
+        self.model.total as f64 / self.runs[0] as f64 - 1.0
     }
 }
 
@@ -107,11 +118,32 @@ pub fn config(target: &TargetSpec) -> Config {
     Config::new(width / 8, blocks)
 }
 
+/// Stalls are random on the RTL and taken at their mean by the model, so that a job with stalls runs
+/// with several seeds.
+const SEEDS: u64 = 4;
+
 /// Runs a draw on the RTL and on the model.
 pub fn measure(draw: &Draw) -> Measured {
+    let seeds = match draw.conditions.stalls.is_empty() {
+        true => 1,
+        false => SEEDS,
+    };
+    let runs = (0..seeds).map(|n| run(draw, draw.seed + n)).collect();
+    let model = timing::Accelerator::new(&draw.config, &draw.conditions)
+        .job(&draw.job)
+        .expect("the configuration can do it");
+    Measured {
+        draw: draw.clone(),
+        runs,
+        model,
+    }
+}
+
+/// The RTL's cycles of a draw, with the stalls of `seed`.
+fn run(draw: &Draw, seed: u64) -> u64 {
     let options = TargetOptions {
         heap_bytes: 256 << 20,
-        seed: draw.seed,
+        seed,
         conditions: draw.conditions.clone(),
         ..TargetOptions::default()
     };
@@ -139,15 +171,7 @@ pub fn measure(draw: &Draw) -> Measured {
     accelerator
         .run(&[Input::Q8_0(vec![&column; cols])], &mut matmul)
         .expect("the job runs");
-    let rtl = accelerator.activity().expect("RTL has a clock").cycles - before;
-    let model = timing::Accelerator::new(&draw.config, &draw.conditions)
-        .job(&draw.job)
-        .expect("the configuration can do it");
-    Measured {
-        draw: draw.clone(),
-        rtl,
-        model,
-    }
+    accelerator.activity().expect("RTL has a clock").cycles - before
 }
 
 /// The middle of the sizes of `errors`, and the largest.
