@@ -119,7 +119,7 @@ fn long_jobs_are_extrapolated_and_what_cannot_be_is_refused() {
     };
     // A row of 2304 bytes is 144 beats.
     let (short, long) = (cycles(1000), cycles(1_001_000));
-    assert_eq!(long - short, 144_000_000);
+    assert!((long - short).abs_diff(144_000_000) <= 10, "{short} {long}");
 
     let two = [Job::new(WeightType::Q4_0, 4096, 1000, 1)];
     let engines = model.engines(&[&two, &two]).unwrap();
