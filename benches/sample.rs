@@ -1,11 +1,11 @@
 //! Sampled simulation and the timing model against a full run of a model on the RTL, and a token of
 //! a synthetic model of 7 B from a sample.
 //!
-//! Every chain of some tokens runs on the RTL once, with memory of three kinds. Then twenty samples are
-//! drawn from these chains with different seeds, as `--sample` draws them, each with its estimate and
-//! interval.
+//! Every chain of some tokens runs on the RTL once. Then twenty samples are drawn from these chains
+//! with different seeds, as `--sample` draws them, each with its estimate and interval.
 //!
-//! `cargo bench --bench sample -- MODEL.gguf`; without a model only the synthetic one.
+//! `cargo bench --bench sample -- MODEL.gguf [MEMORY]`, where MEMORY is a DRAM (`ddr4-2400@300`) or
+//! stalls (`all=10`) in place of a fixed latency; without a model, the synthetic one.
 
 #[allow(dead_code)] // each bench uses its part
 mod support;
@@ -26,36 +26,30 @@ const TOKENS: usize = 3;
 const SEEDS: u64 = 20;
 
 fn main() -> Outcome<()> {
-    if let Some(path) = model_path() {
-        println!("{}, {TOKENS} tokens", path.display());
-        let dram = Conditions {
-            dram: Some("ddr4-2400@300".parse()?),
-            ..Conditions::default()
-        };
-        let stalls = Conditions {
-            stalls: "all=10".parse()?,
-            ..Conditions::default()
-        };
-        for (name, conditions) in [
-            ("fixed latency", Conditions::default()),
-            ("ddr4-2400@300", dram),
-            ("a tenth of all cycles stalled", stalls),
-        ] {
-            println!("\n### {name}\n");
-            let full = full_run(&path, name, &conditions)?;
-            timing_model(&full, &conditions)?;
-            for rate in [0.02, 0.1] {
-                samples(&full, rate);
-            }
-        }
+    let Some(path) = model_path() else {
+        return synthetic();
+    };
+    let mut conditions = Conditions::default();
+    let memory = std::env::args().skip(2).find(|word| !word.starts_with('-'));
+    match &memory {
+        Some(stalls) if stalls.contains('=') => conditions.stalls = stalls.parse()?,
+        Some(dram) => conditions.dram = Some(dram.parse()?),
+        None => {}
     }
-    synthetic()
+    let name = memory.as_deref().unwrap_or("fixed latency");
+    println!("{}, {name}, {TOKENS} tokens", path.display());
+    let full = full_run(&path, &conditions)?;
+    timing_model(&full, &conditions)?;
+    for rate in [0.02, 0.1] {
+        samples(&full, &conditions, rate);
+    }
+    Ok(())
 }
 
 /// All chains of some tokens on the RTL.
-fn full_run(path: &Path, name: &str, conditions: &Conditions) -> Outcome<Tally> {
+fn full_run(path: &Path, conditions: &Conditions) -> Outcome<Tally> {
     let accelerator = sampled(1.0, conditions)?;
-    let backend = register(name, accelerator)?;
+    let backend = register("sampled", accelerator)?;
     let model = Model::load(path, Some(backend), |_| {})?;
     let prompt = model.tokenise("The capital of France is")?;
     let options = ContextOptions {
@@ -126,11 +120,11 @@ fn timing_model(full: &Tally, conditions: &Conditions) -> Outcome<()> {
 }
 
 /// Samples of the recorded chains, each drawn anew.
-fn samples(full: &Tally, rate: f64) {
+fn samples(full: &Tally, conditions: &Conditions, rate: f64) {
     let whole = full.estimate().sampled_cycles;
     let (mut held, mut widest, mut share) = (0, 0f64, 0.0);
     for seed in 1..=SEEDS {
-        let mut tally = Tally::new(Sampling { rate, seed });
+        let mut tally = Tally::new(Sampling { rate, seed }, conditions.refresh_cycles());
         for (shapes, _, cycles) in full.strata() {
             for &cycles in cycles {
                 if tally.draw(shapes) {

@@ -101,6 +101,7 @@ fn an_answer_that_differs_is_told() {
         devices: vec![Box::new(ModelDevice::new(memory.clone(), config))],
         sample: Some(Sample {
             sampling,
+            refresh_cycles: 0,
             devices: vec![faulty::device(memory, &options, |header| header.rows == 60)],
         }),
         length_width: options.length_width,

@@ -38,6 +38,12 @@ impl Setting {
         }
         Ok(Setting { preset, clock_mhz })
     }
+
+    /// Cycles of the fabric that a refresh takes, precharge included.
+    pub fn refresh_cycles(&self) -> u64 {
+        let preset = self.preset;
+        ((preset.t_rp + preset.t_rfc) * u64::from(self.clock_mhz)).div_ceil(1_000_000)
+    }
 }
 
 impl FromStr for Setting {

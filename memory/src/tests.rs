@@ -113,6 +113,9 @@ fn settings_are_read_as_they_are_written() {
         assert_eq!(setting.clock_mhz, 250);
         assert_eq!(setting.to_string().parse(), Ok(setting));
     }
+    // 14.16 and 350 ns, in cycles of 4 ns.
+    let setting: Setting = "ddr4-2400@250".parse().unwrap();
+    assert_eq!(setting.refresh_cycles(), 92);
     let error = |text: &str| text.parse::<Setting>().unwrap_err().to_string();
     assert!(error("ddr9").contains("there are ddr3-1050, ddr4-2400"));
     assert!(error("hbm2@0").contains("\"0\" is not 1 to 1000 MHz"));

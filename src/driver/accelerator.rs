@@ -95,13 +95,16 @@ impl Accelerator {
             length_width,
             ..
         } = target;
-        let (mut sampled, sampling) = match sample {
-            Some(sample) => (sample.devices.into_iter(), Some(sample.sampling)),
+        let (mut sampled, tally) = match sample {
+            Some(sample) => (
+                sample.devices.into_iter(),
+                Some(Tally::new(sample.sampling, sample.refresh_cycles)),
+            ),
             None => (Vec::new().into_iter(), None),
         };
         let mut shards = Vec::new();
         for device in devices {
-            let sample = sampled.next().zip(sampling);
+            let sample = sampled.next().zip(tally.clone());
             shards.push(Shard::new(&heap, device, sample, length_width)?);
         }
         let first = shards

@@ -5,7 +5,7 @@ use super::engine::{Packet, Part};
 use super::{Answer, DriverError, Engine};
 use crate::dma::{Buffer, Heap};
 use crate::regs::job::{FOOTER_BYTES, Footer};
-use crate::sample::{Sampling, Shape, Tally};
+use crate::sample::{Shape, Tally};
 use crate::target::Device;
 
 pub(super) struct Sampler {
@@ -26,11 +26,11 @@ impl Sampler {
         heap: &Heap,
         device: Box<dyn Device>,
         length_width: u32,
-        sampling: Sampling,
+        tally: Tally,
     ) -> Result<Sampler, DriverError> {
         Ok(Sampler {
             engine: Engine::new(heap, device, length_width)?,
-            tally: Tally::new(sampling),
+            tally,
             held: false,
         })
     }

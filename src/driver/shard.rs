@@ -9,7 +9,7 @@ use super::{Answer, Capabilities, ChainLog, DriverError, Engine, Input, JobLog, 
 use crate::dma::{Buffer, Heap};
 use crate::quant::{q8_0_row_bytes, quantize_q8_0};
 use crate::regs::job::{self, FOOTER_BYTES, Footer, HEADER_BYTES, Header, PART_ALIGN};
-use crate::sample::{Sampling, Shape};
+use crate::sample::{Shape, Tally};
 use crate::target::Device;
 
 /// Bytes of DMA memory for the answers of one chain. A job with more results is split by rows.
@@ -94,7 +94,7 @@ impl Shard {
     pub fn new(
         heap: &Heap,
         device: Box<dyn Device>,
-        sample: Option<(Box<dyn Device>, Sampling)>,
+        sample: Option<(Box<dyn Device>, Tally)>,
         length_width: u32,
     ) -> Result<Shard, DriverError> {
         let engine = Engine::new(heap, device, length_width)?;
@@ -107,7 +107,7 @@ impl Shard {
             activations: heap.alloc(largest.max(ACTIVATION_BYTES))?,
             answers: heap.alloc(ANSWER_BYTES)?,
             sampler: sample
-                .map(|(device, sampling)| Sampler::new(heap, device, length_width, sampling))
+                .map(|(device, tally)| Sampler::new(heap, device, length_width, tally))
                 .transpose()?,
             engine,
             next_tag: 1,

@@ -5,10 +5,6 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use super::Stratum;
 
-/// Squared cycles. Chains of a stratum differ by a few cycles as their weights lie; where all that
-/// were sampled take the same, those that were not may still differ by one.
-const LEAST_VARIANCE: f64 = 1.0;
-
 /// The cycles of all chains, from those that were sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Estimate {
@@ -28,7 +24,11 @@ impl Estimate {
         (self.cycles - cycles as f64).abs() <= self.half_width + 0.5
     }
 
-    pub(super) fn of<'a>(strata: impl Iterator<Item = &'a Stratum> + Clone) -> Estimate {
+    /// `least`: a stratum's variance is taken for no less.
+    pub(super) fn of<'a>(
+        strata: impl Iterator<Item = &'a Stratum> + Clone,
+        least: f64,
+    ) -> Estimate {
         let mut estimate = Estimate::default();
         let spread = pooled(strata.clone());
         let (mut variance, mut freedom) = (0.0, 0.0);
@@ -39,10 +39,7 @@ impl Estimate {
             estimate.sampled_cycles += stratum.cycles.iter().sum::<u64>();
             estimate.cycles += all * stratum.mean();
             if n < all && n > 1.0 {
-                let squares = stratum
-                    .variance()
-                    .max(spread * stratum.mean())
-                    .max(LEAST_VARIANCE);
+                let squares = stratum.variance().max(spread * stratum.mean()).max(least);
                 let part = all * all * (1.0 - n / all) * squares / n;
                 variance += part;
                 freedom += part * part / (n - 1.0);
@@ -92,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_whole_that_was_sampled_is_known() {
-        let estimate = Estimate::of([stratum(3, &[10, 20, 30])].iter());
+        let estimate = Estimate::of([stratum(3, &[10, 20, 30])].iter(), 1.0);
         assert_eq!((estimate.cycles, estimate.half_width), (60.0, 0.0));
         assert!(estimate.holds(60) && !estimate.holds(61));
     }
@@ -100,7 +97,7 @@ mod tests {
     #[test]
     fn the_interval_is_the_textbooks() {
         // One stratum: N² (1 - n/N) s²/n, Student's 0.975 quantile at 3 degrees is 3.1824.
-        let estimate = Estimate::of([stratum(20, &[8, 10, 12, 14])].iter());
+        let estimate = Estimate::of([stratum(20, &[8, 10, 12, 14])].iter(), 1.0);
         assert_eq!(estimate.cycles, 220.0);
         let variance = 400.0 * (1.0 - 4.0 / 20.0) * (20.0 / 3.0) / 4.0;
         let half = 3.182_446 * f64::sqrt(variance);
@@ -110,10 +107,12 @@ mod tests {
     #[test]
     fn a_stratum_without_spread_has_that_of_a_cycle_or_of_the_others() {
         let flat = stratum(100, &[1000, 1000, 1000, 1000]);
-        let alone = Estimate::of([flat.clone()].iter()).half_width;
+        let alone = Estimate::of([flat.clone()].iter(), 1.0).half_width;
         let cycle = 3.182_446 * 100.0 * f64::sqrt((1.0 - 0.04) / 4.0);
         assert!((alone - cycle).abs() < 1e-3, "{alone}");
+        let wider = Estimate::of([flat.clone()].iter(), 9.0).half_width;
+        assert!((wider - 3.0 * cycle).abs() < 1e-2, "{wider}");
         let others = stratum(4, &[900, 1100, 950, 1050]);
-        assert!(Estimate::of([flat, others].iter()).half_width > 3.0 * alone);
+        assert!(Estimate::of([flat, others].iter(), 1.0).half_width > 3.0 * alone);
     }
 }

@@ -44,6 +44,8 @@ const FIRST: u64 = 2;
 #[derive(Clone, Debug)]
 pub struct Tally {
     sampling: Sampling,
+    /// Of a stratum's chains, squared cycles.
+    least_variance: f64,
     rng: SmallRng,
     strata: HashMap<Vec<Shape>, Stratum>,
 }
@@ -69,9 +71,16 @@ pub struct StratumReport {
 }
 
 impl Tally {
-    pub fn new(sampling: Sampling) -> Tally {
+    /// `refresh_cycles`: for so long a refresh holds the memory, 0 where there is none.
+    ///
+    /// Chains of a stratum differ by a few cycles as their weights lie, and by a refresh as they meet
+    /// one. Both are rare enough for a small sample to miss, so that a stratum is never taken for
+    /// steadier than by a cycle, nor than values within a refresh's time can be at worst: their
+    /// variance is at most a quarter of its square.
+    pub fn new(sampling: Sampling, refresh_cycles: u64) -> Tally {
         Tally {
             sampling,
+            least_variance: (refresh_cycles as f64 / 2.0).powi(2).max(1.0),
             rng: SmallRng::seed_from_u64(sampling.seed),
             strata: HashMap::new(),
         }
@@ -96,7 +105,7 @@ impl Tally {
 
     /// What is known of all chains that came.
     pub fn estimate(&self) -> Estimate {
-        Estimate::of(self.strata.values())
+        Estimate::of(self.strata.values(), self.least_variance)
     }
 
     /// The strata: jobs of a chain, chains that came, cycles of those that were sampled.

@@ -45,6 +45,17 @@ impl Default for Conditions {
     }
 }
 
+impl Conditions {
+    /// Cycles for which a refresh holds the memory; 0 where there is none.
+    pub fn refresh_cycles(&self) -> u64 {
+        match (&self.dram, self.refresh) {
+            (Some(dram), _) => dram.refresh_cycles(),
+            (None, Some((_, cycles))) => cycles.into(),
+            (None, None) => 0,
+        }
+    }
+}
+
 /// The channels of the accelerator's AXI ports, in the simulation's order.
 pub const CHANNELS: [&str; 15] = [
     "ctrl_aw", "ctrl_w", "ctrl_b", "ctrl_ar", "ctrl_r", "sg_aw", "sg_w", "sg_b", "sg_ar", "sg_r",

@@ -150,6 +150,8 @@ pub struct Target {
 /// What runs some of the chains too.
 pub struct Sample {
     pub sampling: Sampling,
+    /// Cycles for which a refresh holds their memory.
+    pub refresh_cycles: u64,
     /// One an engine.
     pub devices: Vec<Box<dyn Device>>,
 }
@@ -252,6 +254,7 @@ pub fn open(spec: &TargetSpec, options: &TargetOptions) -> Result<Target, Target
         let models = models.collect::<Result<_, _>>()?;
         sample = Some(Sample {
             sampling,
+            refresh_cycles: options.conditions.refresh_cycles(),
             devices: std::mem::replace(&mut devices, models),
         });
     }
