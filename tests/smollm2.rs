@@ -7,6 +7,7 @@ mod real_model;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 
 use serde_json::Value;
 
@@ -31,48 +32,44 @@ fn weightstream(dir: &Path, args: &[&str]) -> (String, Value) {
 #[test]
 fn sixteen_tokens_have_the_same_logits_on_every_target_and_in_strict_memory() {
     let model = real_model::smollm2();
-    let dir = tempfile::tempdir().unwrap();
-    let mut first: Option<(String, Vec<u8>)> = None;
-    for target in ["model", "rtl"] {
-        for strict in [&[][..], &["--strict"]] {
-            let logits = dir.path().join("logits.safetensors");
-            let common = [
-                "run",
-                "-m",
-                model.to_str().unwrap(),
-                "-p",
-                "The capital of France is",
-                "-n",
-                "16",
-            ];
-            let args = [
-                &common[..],
-                &["--target", target, "--logits", logits.to_str().unwrap()],
-                strict,
-            ]
-            .concat();
-            let (text, report) = weightstream(dir.path(), &args);
-            assert!(text.contains("Paris"), "{text}");
-            assert_eq!(report["tokens"].as_array().unwrap().len(), 16);
-            assert_eq!(
-                report["weights_left_to_cpu"].as_array().unwrap().len(),
-                0,
-                "{report}"
-            );
-            let logits = fs::read(logits).unwrap();
-            assert!(logits.len() > 16 * 49152 * 4);
-            match &first {
-                None => first = Some((text, logits)),
-                Some((first_text, first_logits)) => {
-                    assert_eq!(&text, first_text, "{target} {strict:?}");
-                    assert!(
-                        &logits == first_logits,
-                        "{target} {strict:?}: the logits differ"
-                    );
-                }
-            }
-        }
+    let model = model.to_str().unwrap();
+    // Side by side, since a simulation takes one core and minutes.
+    let runs = thread::scope(|scope| {
+        let runs = [
+            ("model", false),
+            ("model", true),
+            ("rtl", false),
+            ("rtl", true),
+        ]
+        .map(|(target, strict)| scope.spawn(move || sixteen_tokens(model, target, strict)));
+        runs.map(|run| run.join().unwrap())
+    });
+    let [(text, logits), others @ ..] = &runs;
+    assert!(text.contains("Paris"), "{text}");
+    assert!(logits.len() > 16 * 49152 * 4);
+    for ((other, their_logits), name) in
+        others.iter().zip(["model --strict", "rtl", "rtl --strict"])
+    {
+        assert_eq!(other, text, "{name}");
+        assert!(their_logits == logits, "{name}: the logits differ");
     }
+}
+
+/// Text and file of logits.
+fn sixteen_tokens(model: &str, target: &str, strict: bool) -> (String, Vec<u8>) {
+    let dir = tempfile::tempdir().unwrap();
+    let logits = dir.path().join("logits.safetensors");
+    let prompt = "The capital of France is";
+    let mut args = vec!["run", "-m", model, "-p", prompt, "-n", "16"];
+    args.extend(["--target", target, "--logits", logits.to_str().unwrap()]);
+    if strict {
+        args.push("--strict");
+    }
+    let (text, report) = weightstream(dir.path(), &args);
+    assert_eq!(report["tokens"].as_array().unwrap().len(), 16);
+    let left = report["weights_left_to_cpu"].as_array().unwrap();
+    assert!(left.is_empty(), "{report}");
+    (text, fs::read(logits).unwrap())
 }
 
 #[test]

@@ -152,9 +152,11 @@ impl GenerationArgs {
         let decode = meter.stop(decoded);
         show(&text.finish())?;
         show("\n")?;
+        let heap = backend.heap();
         Ok(Generation {
             backend,
             load_time,
+            dma_bytes: heap.total() - heap.free(),
             reads: model.reads().clone(),
             n_vocab: model.n_vocab(),
             tokens,
@@ -221,6 +223,8 @@ impl ModelFile {
 pub struct Generation {
     pub backend: Registration,
     pub load_time: Duration,
+    /// DMA memory in use: weights, ggml's computations, the driver's own buffers.
+    pub dma_bytes: u64,
     /// How the model's tensors got into memory.
     pub reads: Reads,
     pub n_vocab: usize,

@@ -113,7 +113,6 @@ impl Report {
     fn new(target: &TargetSpec, generation: &Generation) -> Report {
         let backend = generation.backend;
         let stats = backend.stats();
-        let heap = backend.heap();
         Report {
             target: target.to_string(),
             load_seconds: generation.load_time.as_secs_f64(),
@@ -122,7 +121,7 @@ impl Report {
             why_plainly: generation.reads.why_plain.clone(),
             prompt: generation.prefill.clone(),
             decode: generation.decode.clone(),
-            dma_bytes: heap.total() - heap.free(),
+            dma_bytes: generation.dma_bytes,
             weights_left_to_cpu: backend
                 .left_to_cpu()
                 .into_iter()
